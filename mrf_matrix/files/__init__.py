@@ -1,4 +1,4 @@
-"""What is kept on disk: containers of JSON and arrays, releases, models."""
+"""Files of releases and models: containers of JSON and arrays."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,1 @@
-"""Kinds of model, a file each: what is announced, what is asked, and what is learned."""
+"""Kinds of model, a module each: its plan, its questions, and what it learns from the answers."""

@@ -108,14 +108,14 @@ class Kind(ABC):
 
     @abstractmethod
     def notes(self, plan: Any) -> tuple[str, ...]:
-        """Return what else the claim hangs on."""
+        """Return what else the claim rests on."""
 
     def rms_per_leaf(self, plan: Any) -> float | None:
         """Return the expected error of a leaf value, where leaves are all that is measured."""
         return None
 
     def complete_plan(self, plan: Any, transcript: Transcript) -> Any:
-        """Return the plan with what outcomes picked of it; it has the same steps."""
+        """Return the plan with the parts that outcomes picked; its steps are the same."""
         return plan
 
     @abstractmethod
@@ -250,7 +250,7 @@ class Model:
 
 
 def learn(kind: Kind, plan: Plan, curator: Curator) -> Model:
-    """Take every step of a plan; return what follows. It does not matter who the curator is.
+    """Take every step of a plan, with any curator, and return the model of the outcomes.
 
     Raises PlanError if a step is left, or one was taken that was not announced.
     """
@@ -262,7 +262,7 @@ def learn(kind: Kind, plan: Plan, curator: Curator) -> Model:
 
 
 def report_of(plan: Plan, transcript: Transcript, **said: Any) -> PrivacyReport:
-    """Return what is claimed of every outcome; a part of a transcript is charged as the whole.
+    """Return the report of a transcript; a part of one is charged as the whole.
 
     `**said`: what else it says.
     """

@@ -278,6 +278,6 @@ ADDITIVE = Additive()
 
 
 def scale_of(transcript: Transcript) -> float:
-    """Return by how much of the sum of the first pass's effects was believed."""
+    """Return the factor of the first pass's effects that was chosen."""
     (place,) = transcript.choices[0]
     return float(SCALES[place])

@@ -55,7 +55,7 @@ class Budget:
     norm: ClassVar[Norm]
 
     def __init_subclass__(cls) -> None:
-        """Refuse kinds of a kind: they could print or calibrate as another amount."""
+        """Refuse subclasses of a kind: they could print or calibrate as another amount."""
         if cls.__bases__ != (Budget,):
             raise TypeError(f"{cls.__name__}: expected PureDP or ZCDP itself, not a subclass.")
 

@@ -1,4 +1,4 @@
-"""What a user's words claim: which budget, in which shares, between which neighbouring data sets.
+"""Claims: which budget, in which shares, between which neighbouring data sets.
 
 *Shares of one budget for several strategies on the same records, in closed form.* Strategy k with
 loss L_k has the total error ``2 L_k/ε_k²`` under pure privacy and ``L_k/(2 ρ_k)`` under zero-
@@ -154,7 +154,7 @@ Neighboring = Literal["add_remove", "replace_one"]
 NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 
 LARGEST_CLAIMED = 10**200
-"""Finite ε and ρ up to which a claim is reckoned with: times numbers of records they are floats."""
+"""Largest finite ε or ρ of a claim: times a number of records it is still a float."""
 
 
 def checked_neighboring(neighboring: object) -> Neighboring:
@@ -264,7 +264,7 @@ def claiming_budgets(
 
 
 def _checked_amount(budget: PureDP | ZCDP) -> PureDP | ZCDP:
-    """Return a budget that can be reckoned with, or refuse it."""
+    """Return a budget of at most `LARGEST_CLAIMED`, or an infinite one; refuse others."""
     if not budget.is_infinite and budget.exact > LARGEST_CLAIMED:
         raise BudgetError(
             f"{budget.parameter}={magnitude(budget.exact)}: expected at most "

@@ -24,7 +24,7 @@ from mrf_matrix.base.draw_record import Choice, enter_draw
 
 Noise = Literal["exact", "research"]
 REMARK = " (research noise, not a release)"
-"""What is said of anything that was made with bits of a seed."""
+"""Added to descriptions of what was drawn from a seed."""
 
 
 @dataclass(frozen=True, eq=False)

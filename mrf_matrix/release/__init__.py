@@ -1,1 +1,1 @@
-"""How anything is released: a plan's steps, who takes them, what they told, and what follows."""
+"""The release of a plan: its steps, the curators who take them, and the transcript of outcomes."""

@@ -1,10 +1,10 @@
-"""Who takes the steps of a plan: the only place where data and noise meet.
+"""Curators take the steps of a plan: only here do data and noise meet.
 
 Every curator has two verbs, `measure` and `choose`, and `part` for a plan within the plan. A step
 that is not the next one announced is refused before data are looked at. `Live` holds private data:
 it works out exact integers, charges the whole plan once, draws, and keeps the outcome. `Replay` has
-a transcript, and no data. All that learns is written against the verbs, and cannot tell them apart:
-a fit, a model file and a release by several parties are learned from by one function.
+a transcript, and no data. Learning is written against the two verbs, so that one function learns
+from a fit, a model file and a release by several parties.
 """
 
 from abc import abstractmethod
@@ -263,7 +263,7 @@ class Live(Curator):
         root.begun += 1
 
     def _earlier_outcome(self) -> Any:
-        """Take the step by what a fit before this one told, if that is not used up."""
+        """Take the step by the outcome of a fit before this one; None where none is left."""
         if not self._root._before:
             return None
         self._left.popleft()

@@ -1,7 +1,7 @@
-"""What an additive model asks of private records: sums of what they add, and scores of choices.
+"""Questions of an additive model to private records: sums of residuals, and scores of choices.
 
-A question is about records and the effects of the tables before it, which are public: what a record
-adds to a sum is a function of its codes, its label and these.
+What a record adds to a sum is a function of its codes, its label and the effects of the tables
+before it, which are public.
 """
 
 from collections.abc import Sequence
@@ -291,7 +291,7 @@ class Scale(FewOptions):
 
 @dataclass(frozen=True, eq=False)
 class InteractionScores:
-    """How much residual pairs and triples show; nothing as often as there are steps.
+    """Scores of pairs and triples, by the residual they show, and a zero a step for choosing none.
 
     Scores are of sensitivity one: `ResidualRecords.scores`.
     """

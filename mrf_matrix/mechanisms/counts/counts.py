@@ -382,8 +382,8 @@ def merge_counts(*parts: CellCounts | Iterable[CellCounts]) -> CellCounts:
 
 
 def needs_records(what: str) -> TypeError:
-    """Return the refusal of counts where every record is needed by itself."""
+    """Return the error where individual records are required and only counts were given."""
     return TypeError(
-        f"{what} needs the records themselves, for each of them is sent its own way: expected "
-        f"fit(X, y). Counts of cells do not tell records apart."
+        f"{what} needs the records themselves: expected fit(X, y). Counts of cells do not tell "
+        f"records apart."
     )

@@ -1,7 +1,7 @@
-"""Where the charges of an (ε, δ) total stand, and the privacy filter that they use up.
+"""The charges of an (ε, δ) total, and the privacy filter that they use up.
 
-*A privacy filter for an (ε, δ) total: what is kept at one Rényi order, whatever is asked.* Amounts
-are chosen by people who look at earlier private answers. A bound that takes the best order
+*A privacy filter for an (ε, δ) total: a bound at one Rényi order, whatever is asked.* Amounts are
+chosen by people who look at earlier private answers. A bound that takes the best order
 afterwards, as a conversion of known sums does, does not hold then: an analyst who picks the order
 by the answers gets up to 2δ of an (ε, δ) total. A filter fixes one order α beforehand. ρ-zCDP has
 Rényi divergence ρα at it, and ε-DP at most min(ε, αε²/2); their sum is kept below what converts to

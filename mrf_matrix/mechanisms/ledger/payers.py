@@ -1,4 +1,4 @@
-"""Who pays: the ledger around a fit that names none, or several ledgers at once."""
+"""Ledgers that pay: the one around a fit that names none, or several at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

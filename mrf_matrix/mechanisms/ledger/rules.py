@@ -1,4 +1,4 @@
-"""What a ledger accepts: each rule refuses with what was asked, what is left, and the remedy."""
+"""Rules of a ledger: a refusal says what was asked, what is left, and the remedy."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
