@@ -348,7 +348,7 @@ class _Payers:
         return set(paying)
 
     def has_charged(self, identity: str) -> Callable[[], bool | None]:
-        """Return a function that tells whether a charge was made: None where there are no ledgers."""
+        """Return a function that tells whether a charge was made; None without ledgers."""
         held = [*self.ledgers, *([] if self.server is None else [self.server])]
         return lambda: any(one.has_charged(identity) for one in held) if held else None
 
