@@ -296,7 +296,7 @@ class ReleasedClassifier(ModelVotes):
         plan = self._model.plan
         if not isinstance(plan, PrivateSteps):
             raise AttributeError(f"kind {self.model_.kind.name!r} screens no attributes.")
-        return plan.screened
+        return plan.kept_attributes
 
     def _fit(self, bring: object) -> NoReturn:
         """Refuse: what was released has no records to learn from, and no budget."""

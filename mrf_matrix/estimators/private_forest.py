@@ -171,7 +171,7 @@ class PrivateForestClassifier(FitsByPlan):
     def screened_(self) -> tuple[int, ...] | None:
         """Attributes that were chosen, where they were enough."""
         steps: PrivateSteps = self._model.plan
-        return steps.screened if self._is_auto else None
+        return steps.kept_attributes if self._is_auto else None
 
     @property
     def _is_auto(self) -> bool:

@@ -95,9 +95,11 @@ class PrivateSteps:
         return found.settled_forest if isinstance(found, PrivateSteps) else found
 
     @property
-    def screened(self) -> tuple[int, ...] | None:
+    def kept_attributes(self) -> tuple[int, ...] | None:
         """Attributes that were kept, where they were enough; None where all are used."""
-        return self.followed.screened if isinstance(self.followed, PrivateSteps) else self.kept
+        return (
+            self.followed.kept_attributes if isinstance(self.followed, PrivateSteps) else self.kept
+        )
 
     @property
     def all_choices(self) -> tuple[ResidualStep, ...]:

@@ -47,51 +47,29 @@ MOST_PASSES = 8
 
 @dataclass(frozen=True)
 class ResidualSettings:
-    """Shares and constants, the same for all data. Set on public sets, each with its ablation.
+    """Shares and constants, the same for all data. Set on public sets, each with its ablation."""
 
-    Attributes
-    ----------
-    totals, counts, scale, curvature, choice : Fraction
-        Shares of the budget for class totals, for one-way counts without class, for the scale of
-        the first pass, and for mean curvatures and choosing pairs where there are any.
-    pairs : Fraction
-        Share of what remains for tables of pairs and triples, where there are any.
-    pair_counts : Fraction
-        Share of a pair's budget for its counts without class.
-    passes : int or None
-        Passes over the attributes below `AMPLE_SIGNAL`; None: by signal.
-    decay : float
-        Below `AMPLE_SIGNAL` a pass visits this part of the attributes that the one before visited:
-        those of the largest released effects.
-    first_pass : Fraction
-        Weight of the first pass's share, beside 1 of each later one.
-    least_attributes : int
-        No pass visits fewer.
-    smoothness : Smoothness
-    prior_visits, prior_variance : float
-        Effects of attributes have this variance on average over so many visits that never were.
-    pooling : float
-        How strongly variances of effects are drawn to their mean.
-    largest_step : float
-        Cap of the change of an effect by one visit, on the log odds.
-    """
-
+    # shares of the budget: class totals, one-way counts without class, the scale of the first pass,
+    # and mean curvatures and the choice of pairs where there are any
     totals: Fraction = Fraction(4, 100)
     counts: Fraction = Fraction(5, 100)
     scale: Fraction = Fraction(3, 100)
     curvature: Fraction = Fraction(2, 100)
     choice: Fraction = Fraction(5, 100)
-    pairs: Fraction = Fraction(40, 100)
-    pair_counts: Fraction = Fraction(25, 100)
-    passes: int | None = None
+    pairs: Fraction = Fraction(40, 100)  # of what remains, for tables of pairs and triples
+    pair_counts: Fraction = Fraction(25, 100)  # of a pair's budget, for its counts without class
+    passes: int | None = None  # over the attributes below `AMPLE_SIGNAL`; None: by signal
+    # below `AMPLE_SIGNAL` a pass visits this part of the attributes that the one before visited:
+    # those of the largest released effects, and no fewer than `least_attributes`
     decay: float = 0.7
-    first_pass: Fraction = Fraction(1)
+    first_pass: Fraction = Fraction(1)  # weight of its share, beside 1 of each later one
     least_attributes: int = 3
     smoothness: Smoothness = Smoothness(rough=0.1, reach=0.95)  # noqa: RUF009 -- frozen
+    # effects of attributes have this variance on average over so many visits that never were
     prior_visits: float = 2.0
     prior_variance: float = 0.1
-    pooling: float = 0.25
-    largest_step: float = 1.0
+    pooling: float = 0.25  # how strongly variances of effects are drawn to their mean
+    largest_step: float = 1.0  # of an effect by one visit, on the log odds
 
     def pass_share(self, number: int, passes: int, signal: float) -> Fraction:
         """Return the share of a pass, numbered from 0, of what all passes spend."""
