@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeGuard
 from uuid import uuid4
@@ -161,14 +162,12 @@ def count_dask(
     return tally.counts(known)
 
 
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class PartialTable:
     """The private counts of some partitions, or why one of them did not fit the domain."""
 
-    __slots__ = ("error", "table")
-
-    def __init__(self, table: Table | None, error: str | None = None) -> None:
-        self.table = table
-        self.error = error
+    table: Table | None
+    error: str | None = None
 
     def __repr__(self) -> str:
         return "PartialTable(private)"

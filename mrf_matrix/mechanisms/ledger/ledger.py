@@ -52,7 +52,7 @@ class SharedLedger:
     _token: str
 
     @classmethod
-    def _of(cls, terms: Terms, store: Store, token: str | None = None) -> Self:
+    def _with_store(cls, terms: Terms, store: Store, token: str | None = None) -> Self:
         ledger = cls.__new__(cls)
         ledger._set(terms, store, token or uuid4().hex)
         return ledger
@@ -77,14 +77,8 @@ class SharedLedger:
         """Return enough to tell, where it is loaded, whether a file is still this ledger."""
         kind, store = type(self), self._store
         if isinstance(store, FileStore):
-            account = store.last_account()
-            return ledger_of_file, (
-                kind,
-                shortest_path(store.path),
-                store.identity,
-                self._terms,
-                account,
-            )
+            known = store.identity, self._terms, store.last_account()
+            return ledger_of_file, (kind, shortest_path(store.path), *known)
         reason = store.reason if isinstance(store, ReadOnlyStore) else ELSEWHERE
         return living_ledger, (kind, self._token, self._terms, store.read(), reason)
 
@@ -96,7 +90,7 @@ def living_ledger(
     living = _LIVING.get(token)
     if living is not None:
         return living
-    return kind._of(terms, ReadOnlyStore(account, reason), token)
+    return kind._with_store(terms, ReadOnlyStore(account, reason), token)
 
 
 def ledger_of_file(
@@ -108,16 +102,15 @@ def ledger_of_file(
     pickled: others may have charged it since.
     """
     file = Path(path).resolve()
-    away = kind._of(terms, ReadOnlyStore(account, AWAY), identity)
+    away = kind._with_store(terms, ReadOnlyStore(account, AWAY), identity)
     try:
         found_terms, found, found_identity = read_file(file)
     except LedgerError:
         return away
     known = found.charges[: len(account.charges)]
-    same = (found_identity, found_terms, known) == (identity, terms, account.charges)
-    if not same:
+    if (found_identity, found_terms, known) != (identity, terms, account.charges):
         return away
-    return kind._of(terms, FileStore(file, terms, identity, found), identity)
+    return kind._with_store(terms, FileStore(file, terms, identity, found), identity)
 
 
 def shortest_path(path: Path) -> str:
@@ -222,7 +215,7 @@ class PrivacyLedger(SharedLedger, LedgerDisplay):
         nothing = (budget, epsilon, rho, delta) == (None, None, None, None)
         total = None if nothing else total_of(budget, epsilon, rho, delta)
         store = open_store(Path(path).resolve(), total, neighboring)
-        return cls._of(store.terms, store, store.identity)
+        return cls._with_store(store.terms, store, store.identity)
 
     @property
     def budget(self) -> Total:
@@ -400,4 +393,4 @@ class PrivacyLedger(SharedLedger, LedgerDisplay):
             If the record is none of `to_dict`, or does not add up.
         """
         terms, account, identity = read_record(record)
-        return cls._of(terms, ReadOnlyStore(account, RECORD), identity)
+        return cls._with_store(terms, ReadOnlyStore(account, RECORD), identity)
