@@ -230,7 +230,7 @@ class PrivacyLedger(SharedLedger, LedgerDisplay):
     @property
     def identity(self) -> str:
         """32 digits that tell this ledger from all others; they stay with its file."""
-        return self._store.identity if isinstance(self._store, FileStore) else self._token
+        return self._token
 
     @property
     def account(self) -> Account:
