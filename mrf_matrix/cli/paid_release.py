@@ -30,16 +30,7 @@ Write = Callable[[Path], None]
 class Rescue:
     """Where a command's result goes, and what was drawn for it until it is there.
 
-    Parameters
-    ----------
-    what : str
-        The result: "model".
-    output : Path or None
-        Where it belongs; None where it is printed alone.
-    ledger_file : Path, optional
-        That is charged.
-    overwrite : bool
-        Whether a file that is there may be replaced.
+    `what`: the result, such as "model"; `output`: where it belongs, None where it is printed alone.
     """
 
     def __init__(

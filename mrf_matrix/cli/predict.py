@@ -2,12 +2,11 @@
 
 import csv
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from io import TextIOWrapper
+from io import StringIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -17,7 +16,7 @@ from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import note, note_ignored
+from mrf_matrix.cli.screen import note, note_ignored, write_text
 from mrf_matrix.datasets import load_dataset
 from mrf_matrix.datasets.files import (
     PARQUET_ENDINGS,
@@ -123,7 +122,8 @@ def command(
     if threshold is not None:
         labels = forest.classes_[(shares[:, 1] > threshold).astype(int)].tolist()
     elif abstain is not None:
-        labels = labels_or_blanks(forest, records, abstain)
+        found = forest.predict_or_abstain(records, abstain).tolist()
+        labels = ["" if label is None else label for label in found]
     else:
         labels = forest.predict(records).tolist()
     written: dict[str, Sequence[object]] = {**kept, target: labels}
@@ -176,16 +176,15 @@ def write_columns(columns: Mapping[str, Sequence[object]], output: Path | None) 
         with whole_file(output) as whole:
             whole.write(content)
         return
+    text = StringIO()
     delimiter = "," if output is None else PLAIN.separator_of(output)
-    with open_output(output) as file:
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
-
-
-def labels_or_blanks(forest: Any, records: Any, level: float) -> list[Any]:
-    labels = forest.predict_or_abstain(records, level)
-    return ["" if label is None else label for label in labels.tolist()]
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    if output is None:
+        sys.stdout.write(text.getvalue())
+    else:
+        write_text(text.getvalue(), output)
 
 
 def read_columns(data: str, domain: "Domain", file_format: "FileFormat") -> Any:
@@ -193,15 +192,3 @@ def read_columns(data: str, domain: "Domain", file_format: "FileFormat") -> Any:
         return load_dataset(data, domain).X
     found = read_file(data, replace(domain, target=None), file_format)
     return {name: values for name, values in found.items() if name in domain.names}
-
-
-@contextmanager
-def open_output(output: Path | None) -> Iterator[TextIO]:
-    """Give a file that is written whole or not at all, or standard output."""
-    if output is None:
-        yield sys.stdout
-        return
-    with whole_file(output) as whole:
-        file = TextIOWrapper(whole, encoding="utf-8", newline="")
-        yield file
-        file.detach()  # what is written out; the file itself is not ours to close
