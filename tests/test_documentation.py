@@ -18,9 +18,19 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+import numpy as np
 import pytest
 
-from mrf_matrix import Attribute, Domain, RandomTrees, load_dataset, path_matrix
+from mrf_matrix import (
+    Attribute,
+    Domain,
+    PrivateForestClassifier,
+    PureDP,
+    RandomTrees,
+    load_dataset,
+    path_matrix,
+    plan,
+)
 from mrf_matrix.plotting import MatrixDisplay
 from strategies import examples, select
 from strategies.operators import Norm, Operator
@@ -186,6 +196,22 @@ GUIDES = [
 @pytest.mark.parametrize("page", GUIDES, ids=str)
 def test_a_guide_is_short(page: Path) -> None:
     assert n_words(page) <= MOST_WORDS
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("planning.md", "The budget is ε = 1 unless"),
+        ("get_started.md", "take ε = 1"),
+        ("get_started.md", '`strategies.select` takes `norm="l1"`'),
+        ("strategies.md", '`norm="l1"`, the default'),
+    ],
+)
+def test_guides_tell_the_default_budget_and_norm(page: str, said: str) -> None:
+    assert said in (ROOT / "docs" / page).read_text("utf-8")
+    domain = Domain.from_sizes([2, 3], n_classes=2)
+    assert plan(domain).budget == PrivateForestClassifier(domain).plan().budget == PureDP(1)
+    assert select(np.eye(2)).norm == "l1"
 
 
 def test_all_pages_together_are_short() -> None:
