@@ -59,6 +59,12 @@ def test_so_it_does_whatever_is_claimed_by_exact_noise(kind, claim, tmp_path):
         np.testing.assert_array_equal(*intervals)
 
 
+def test_the_largest_delta_is_read_back(tmp_path):
+    model, codes, labels = unfitted("tables", delta=float(np.nextafter(1, 0)))
+    model.fit(codes, labels).save(tmp_path / "one.mrf")
+    assert load_model(tmp_path / "one.mrf").privacy_report_ == model.privacy_report_
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_research_noise_is_written_when_asked_and_claims_nothing(kind, tmp_path):
     model, *_ = fitted(kind)
