@@ -97,7 +97,7 @@ class LargestClimb(FrameClimb):
         largest = max(float(v.max()) for v in variances)
         mean = sum(float((x * v).sum()) for x, v in zip(self.weights, variances, strict=True))
         self.keep(largest, shares)
-        still = self.step <= HELD and bool(union.moving)
+        still = self.step <= HELD and bool(union.moving_attributes)
         self.is_done = largest < mean * (1.0 + tolerance) and not still
         if not self.is_done:
             self.move(products, shares, inside, rest)
@@ -112,7 +112,7 @@ class LargestClimb(FrameClimb):
         rest: list[list[Array]] = [[] for _ in self.rows]
         for i in self.own:
             frame = self.frames[i]
-            if everything or i in self.union.moving:
+            if everything or i in self.union.moving_attributes:
                 pairs = zip(self.slopes[i], self.rows[i], strict=True)
                 frame.solve(np.sum([one.gram(x) for x, one in pairs], axis=0))
             worst = frame.norms.max()
@@ -155,12 +155,12 @@ class LargestClimb(FrameClimb):
             for s, product in zip(below, products[number], strict=True):
                 each = x * product * (self.squares[number] / shares[union.index[s]])
                 for axis, i in enumerate(t):
-                    if i in union.moving and i in self.own:
+                    if i in union.moving_attributes and i in self.own:
                         into, by = (own, inside) if i in s else (others, rest)
                         axes = tuple(m for m in range(len(t)) if m != axis)
                         into[i][kind[i]] += each.sum(axis=axes) / np.maximum(by[i][kind[i]], TINY)
         for i in self.own:
-            if i in union.moving:
+            if i in union.moving_attributes:
                 pairs = zip(others[i], self.rows[i], strict=True)
                 self.frames[i].move_direction(np.sum([one.gram(x) for x, one in pairs], axis=0))
                 self.frames[i].move_weights(1.0, self.step)
@@ -171,7 +171,10 @@ class LargestClimb(FrameClimb):
         union = self.union
         sums: dict[tuple[int, int, int], Array] = {}
         names = [
-            [(union.twin[i], int(kind[i]), len(t) if i in union.moving else 0) for i in t]
+            [
+                (union.twin[i], int(kind[i]), len(t) if i in union.moving_attributes else 0)
+                for i in t
+            ]
             for t, kind in zip(union.tables, union.kind, strict=True)
         ]
         for t, x, mine in zip(union.tables, self.weights, names, strict=True):

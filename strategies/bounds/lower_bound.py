@@ -263,10 +263,10 @@ def lower_bound(problem: Problem, work: float = WORK) -> float:
     known = algebra_bound(problem)
     if known is not None:
         return known
-    if problem.ordered is not None:
-        n = problem.ordered.n
-        dual = climb_ordered(problem.ordered, TOLERANCE, ordered_steps(n, work))
-        bound = ordered_bound(problem.ordered, dual.weights)
+    if problem.ordered_gram is not None:
+        n = problem.ordered_gram.n
+        dual = climb_ordered(problem.ordered_gram, TOLERANCE, ordered_steps(n, work))
+        bound = ordered_bound(problem.ordered_gram, dual.weights)
         if dual.gap < CLOSE and bound > (1.0 - CLOSE) * dual.root**2:
             return bound  # the optimum for Gaussian noise: no other bound is above
         return max(bound, rows_bound(problem, work))  # cells of too different weight for that route
@@ -367,7 +367,7 @@ def closed_bound(problem: Problem, work: float = WORK) -> float | None:
     known = algebra_bound(problem)
     if known is not None:
         return known
-    if problem.ordered is not None:  # neither rule is ever tight there
+    if problem.ordered_gram is not None:  # neither rule is ever tight there
         return None
     return max(products_bound(problem, work), row_maximum_bound(problem)) or None
 

@@ -64,7 +64,7 @@ class PatternRows:
         return tuple(int(pattern.shape[1]) for pattern in self.patterns)
 
     @property
-    def varying(self) -> list[int]:
+    def varying_attributes(self) -> list[int]:
         return [i for i, pattern in enumerate(self.patterns) if not pattern.all()]
 
     def masks(self) -> list[Bools]:
@@ -74,7 +74,7 @@ class PatternRows:
 
     def shares(self) -> Array:
         result = np.ones(self.n_paths)
-        for i in self.varying:
+        for i in self.varying_attributes:
             result *= self.patterns[i].mean(axis=1)[self.numbers[i]]
         return result
 
@@ -322,7 +322,7 @@ def pattern_gram(paths: PatternRows, i: int, factor: Array) -> Array:
 
 def weighted_gram(paths: PatternRows, weights: ProductWeights) -> Array:
     """Return ``P diag(y) Pᵀ`` (p x p)."""
-    return paths.hadamard({i: pattern_gram(paths, i, weights[i]) for i in paths.varying})
+    return paths.hadamard({i: pattern_gram(paths, i, weights[i]) for i in paths.varying_attributes})
 
 
 def even_weights(paths: PatternRows) -> ProductWeights:

@@ -75,7 +75,7 @@ class PathColumns:
         kept = values > 64 * len(values) * np.finfo(float).eps * values[-1]
         row_space = np.linalg.qr(lengths[:, None] * vectors[:, kept])[0]
         masks = paths.masks()
-        tested = tuple(paths.varying)
+        tested = tuple(paths.varying_attributes)
         own = tuple(np.ascontiguousarray(masks[i].T, dtype=np.float32) for i in tested)
         return cls(row_space.T @ mix, own, tested)
 
@@ -316,7 +316,7 @@ def path_climb(problem: Problem) -> PathClimb | None:
         return None
     paths = fewer_rows(distinct_paths(keep_heaviest(rows)))
     side = max(paths.mix.shape)
-    if not paths.varying or side > MOST_PATHS or not fits((side, side, 6)):
+    if not paths.varying_attributes or side > MOST_PATHS or not fits((side, side, 6)):
         return None
     return PathClimb(paths, np.random.default_rng(0))
 
@@ -349,7 +349,7 @@ def paths_bound(workload: Operator, work: float = 2.0, most: int = LARGEST_GRAM)
     climb = PathClimb(paths, np.random.default_rng(0))
     if not paths.n_paths:
         return 0.0
-    if not paths.varying or climb.least_seconds > work:
+    if not paths.varying_attributes or climb.least_seconds > work:
         return certified_bound(paths, even_weights(paths))
     climb.run(GAP, work)
     return climb.certified_bound()

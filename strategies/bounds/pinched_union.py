@@ -122,7 +122,7 @@ def splits_of(design: Design, tilts: Sequence[float], count: int) -> list[Split]
         if first < i and np.array_equal(design.weights[i], design.weights[first]):
             splits.append(splits[first])
             continue
-        mine = union.in_table[:, i]
+        mine = union.table_members[:, i]
         shares = np.bincount(union.kind[mine, i], union.weights[mine] ** 2, len(kinds))
         grams = [kind.gram for kind in kinds]
         splits.append(split(design.weights[i], grams, shares / shares.max(), tilts[i], count))
@@ -131,7 +131,7 @@ def splits_of(design: Design, tilts: Sequence[float], count: int) -> list[Split]
 
 def low_columns(union: TableUnion) -> int:
     """Return the low columns of an attribute that keep the largest spectrum small."""
-    powers = [len(chosen) for chosen in union.sets if set(chosen) <= set(union.moving)]
+    powers = [len(chosen) for chosen in union.sets if set(chosen) <= set(union.moving_attributes)]
     most = MOST_LOW_OF_SEVERAL if max(map(len, union.kinds)) > 1 else MOST_LOW
     able = [k for k in range(2, most + 1) if sum(float(k) ** p for p in powers) <= LARGEST_LOW]
     return max(able, default=1)
@@ -146,8 +146,8 @@ def row_tilts(design: Design) -> list[float]:
         gram = np.sum([kind.gram for kind in kinds], axis=0)
         residual[i] = max(frame.norms.max() * (gram * frame.inverse).sum(), TINY)
         total[i] = max(frame.z @ gram @ frame.z, TINY)
-    inside = union.in_set[of_set]
-    rest = union.in_table[of_table] & ~inside
+    inside = union.set_members[of_set]
+    rest = union.table_members[of_table] & ~inside
     parts = np.where(inside, residual, np.where(rest, total, 1.0))
     each = union.weights[of_table] ** 2 * parts.prod(axis=1) / design.shares[of_set]
     own, others = (each @ inside) / residual, np.maximum(each @ rest, TINY) / total
@@ -424,7 +424,7 @@ def tables_bound(problem: Problem, work: float) -> float:
 
 
 def step_seconds(union: TableUnion, is_total: bool = True) -> float:
-    own = set(union.twin) & set(union.moving)
+    own = set(union.twin) & set(union.moving_attributes)
     cubes = sum(60.0 * float(union.sizes[i]) ** 3 for i in own)
     seconds = 1e-4 * (1 + len(own)) + 2e-7 * len(union.pairs[0]) + cubes / SPEED
     if is_total:

@@ -137,7 +137,7 @@ class JointTables:
 
     def move(self, solve: JointSolve, white: Sequence[tuple[Array, Array]]) -> None:
         """Move every metric to the least value of its majorant."""
-        across = [linalg.solve_triangular(solve.shared, one[1].T).T for one in white]
+        across = [linalg.solve_triangular(solve.shared_triangle, one[1].T).T for one in white]
         spread = sum((one.T @ one for one in across), np.zeros((self.shared.width,) * 2))
         triangles = [
             linalg.cholesky(

@@ -284,8 +284,8 @@ class TotalClimb(FrameClimb):
         self.residual_slopes, self.total_slopes = np.ones(shape), np.ones(shape)
         self.worst = np.ones(union.count)  # q
         self.of_set, self.of_table = union.pairs
-        self.inside = union.in_set[self.of_set]
-        self.rest = union.in_table[self.of_table] & ~self.inside
+        self.inside = union.set_members[self.of_set]
+        self.rest = union.table_members[self.of_table] & ~self.inside
         chains = self.ordered_attributes()
         self.is_warm = bool(chains)
         if chains:
@@ -293,7 +293,9 @@ class TotalClimb(FrameClimb):
 
     def ordered_attributes(self) -> dict[int, OrderedTotals]:
         """Return the attributes of many codes with an order to start from, {} unless all have."""
-        long = [i for i in self.own if i in self.union.moving and self.union.sizes[i] >= LONG]
+        long = [
+            i for i in self.own if i in self.union.moving_attributes and self.union.sizes[i] >= LONG
+        ]
         if any(len(self.union.kinds[i]) > 1 for i in long):
             return {}
         known = {i: OrderedTotals.of(self.union.kinds[i][0]) for i in long}
@@ -324,7 +326,7 @@ class TotalClimb(FrameClimb):
                 tilt = self.residual[i, 0] * ratio**2 - self.total[i, 0]
                 tilts[i] = float(np.clip(tilt, 0.0, 1e6 * (self.residual[i, 0] + self.total[i, 0])))
             for i in others:
-                if i in self.union.moving:
+                if i in self.union.moving_attributes:
                     self.frames[i].move_direction(self.mix_grams(i, self.total_slopes))
                     self.frames[i].move_weights(self.power, WARM)
         self.age = WARM
@@ -342,7 +344,7 @@ class TotalClimb(FrameClimb):
     def solve_frames(self, chosen: list[int], everything: bool) -> None:
         for i in chosen:
             frame, kinds = self.frames[i], self.union.kinds[i]
-            if everything or i in self.union.moving:
+            if everything or i in self.union.moving_attributes:
                 frame.solve(self.mix_grams(i, self.residual_slopes))
             self.worst[i] = frame.norms.max()
             for k, kind in enumerate(kinds):
@@ -369,7 +371,7 @@ class TotalClimb(FrameClimb):
 
     def move(self, power: float, step: int) -> None:
         for i in self.own:
-            if i in self.union.moving:
+            if i in self.union.moving_attributes:
                 self.frames[i].move_direction(self.mix_grams(i, self.total_slopes))
                 self.frames[i].move_weights(power, step)
 
@@ -378,13 +380,15 @@ class TotalClimb(FrameClimb):
         self.solve(everything=self.step == 0)
         each, errors = self.errors()
         loss = float(np.sqrt(errors).sum() ** 2)
-        lowered = np.where(union.in_set, self.worst, 1.0).prod(axis=1)
+        lowered = np.where(union.set_members, self.worst, 1.0).prod(axis=1)
         mean = float(np.sqrt(errors / lowered).sum() ** 2)  # the loss if all columns were average
         if self.age > SLOWED and loss > FALLS * self.best:
             self.power = max(0.5, 0.8 * self.power)
         shares = best_shares(errors)
         self.keep(loss, shares)
-        self.is_done = loss < mean * (1.0 + tolerance) and (self.age > HELD or not union.moving)
+        self.is_done = loss < mean * (1.0 + tolerance) and (
+            self.age > HELD or not union.moving_attributes
+        )
         if not self.is_done:
             self.take_slopes(each / shares[self.of_set])
             self.move(self.power, self.age)

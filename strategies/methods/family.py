@@ -52,7 +52,7 @@ def is_unordered(problem: Problem, cells: int = 64, rank: int | None = None) -> 
     """
     if rank is not None and problem.norm == "l1" and largest_rank(problem) > rank:
         return False
-    ordered = problem.ordered
+    ordered = problem.ordered_gram
     if ordered is not None and ordered.n > cells:
         return False
     return problem.norm == "l2" or not has_many_ranges(problem)

@@ -132,7 +132,7 @@ def good_seconds(problem: Problem) -> float:
 
     Some updates of both weights for the largest error, more than the shortest climb for the total.
     """
-    known = problem.ordered is not None or problem.long_prefix_rows is not None
+    known = problem.ordered_gram is not None or problem.long_prefix_rows is not None
     if problem.norm == "l1" or known:
         return 0.0
     rows = climbable_rows(problem)
@@ -287,7 +287,7 @@ def searchable_parts(paths: PatternRows) -> list[Longs]:
 def distinct_cells(paths: PatternRows, chosen: Longs) -> float:
     """Return the number of cells, codes that some paths do not tell apart counted once."""
     counts = []
-    for i in paths.varying:
+    for i in paths.varying_attributes:
         patterns = paths.patterns[i][np.unique(paths.numbers[i][chosen])]
         counts.append(len(unique_rows(np.ascontiguousarray(patterns.T))[0]))
     return float(prod(counts))

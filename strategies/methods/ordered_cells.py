@@ -80,9 +80,9 @@ FEWEST_WINDOWED = 8
 
 
 def ordered_strategy(problem: Problem, search: Search) -> Operator:
-    if problem.ordered is None and problem.ranges is not None:
+    if problem.ordered_gram is None and problem.ranges is not None:
         return range_strategy(problem, problem.ranges, search)
-    gram = required(problem.ordered, "ordered cells")
+    gram = required(problem.ordered_gram, "ordered cells")
     flipped = gram.is_flipped
     worked = gram.reversal if flipped else gram
     tree = best_hierarchy(worked, problem.norm)
@@ -136,13 +136,13 @@ def applies(problem: Problem) -> bool:
     For the worst row, those of the total error.
     """
     total = problem if problem.is_total else problem.as_total()
-    return total.ordered is not None or total.ranges is not None
+    return total.ordered_gram is not None or total.ranges is not None
 
 
 def is_worthwhile(problem: Problem) -> bool:
     """Tell whether to run unasked: few ranges, or of few cells, have better families."""
     total = problem if problem.is_total else problem.as_total()
-    return total.ordered is not None or has_many_ranges(total)
+    return total.ordered_gram is not None or has_many_ranges(total)
 
 
 def least_seconds(problem: Problem) -> float:
@@ -155,13 +155,13 @@ def least_seconds(problem: Problem) -> float:
 
 def good_seconds(problem: Problem) -> float:
     """Return the seconds of a search that ends near the best: more for more cells."""
-    known = problem.ordered or problem.ranges
+    known = problem.ordered_gram or problem.ranges
     if known is None:
         return 0.0
     n = min(known.n, LARGEST_DENSE)
     if problem.norm == "l2":
         return DENSE_SECONDS * float(n) ** 3
-    return (CELL_SECONDS if problem.ordered else CELL_SECONDS / 2) * n
+    return (CELL_SECONDS if problem.ordered_gram else CELL_SECONDS / 2) * n
 
 
 @factory

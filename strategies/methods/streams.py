@@ -182,11 +182,11 @@ def over_domain(problem: Problem, matrix: Operator) -> Operator:
 
 def is_ordered(problem: Problem) -> bool:
     """Tell whether cells are ordered, or for the largest error rows are prefix sums."""
-    return problem.ordered is not None or problem.prefix_rows is not None
+    return problem.ordered_gram is not None or problem.prefix_rows is not None
 
 
 def optimum(problem: Problem, work: float, bands: int) -> Semiseparable:
-    gram = problem.ordered
+    gram = problem.ordered_gram
     if gram is not None:
         dual = climb_either_way(gram, TOLERANCE, steps_within(gram.n, work))
         return ordered_root(*total_bands(gram, dual.weights), bands)
@@ -202,7 +202,7 @@ def importance(problem: Problem) -> Array | None:
     if not problem.is_total:
         rows = problem.prefix_rows
         return None if rows is None or rows.is_flipped else np.ones(rows.n)
-    gram = problem.ordered
+    gram = problem.ordered_gram
     if gram is None or np.ptp(gram.low) > 1e-9 * gram.low[0]:
         return None
     return np.asarray(np.cumsum(gram.reversal.steps)[::-1])

@@ -208,7 +208,7 @@ LARGEST = 10_000  # merged cells up to which a Gram of no known form is written 
 
 
 def gram_in_order(problem: Problem) -> OrderedGram | Ranges | CellGram:
-    known = problem.ordered or problem.ranges
+    known = problem.ordered_gram or problem.ranges
     if known is not None:
         return known
     return CellGram(required(problem.gram))
@@ -282,7 +282,7 @@ def cells_of(problem: Problem) -> int:
 
 
 def applies(problem: Problem) -> bool:
-    known = problem.ordered or problem.ranges
+    known = problem.ordered_gram or problem.ranges
     return known is not None or has_few_cells(problem, LARGEST, 24)
 
 

@@ -113,7 +113,7 @@ class Rule:
     fields: tuple[str, ...]  # of its node
 
     @classmethod
-    def by_fields(
+    def from_fields(
         cls,
         kind: str,
         structure: type[Operator],
@@ -200,12 +200,12 @@ FRAMED = {"factors": OPERATORS, **TABLES}
 CSR = ("values", "indices", "starts", "columns", "sizes")
 
 RULES = (
-    Rule.by_fields("dense", Dense, {"entries": array_field(REAL, 2, "array"), "sizes": SIZES}),
-    Rule.by_fields("gram", Gram, {"entries": Field(read_gram, "array"), "sizes": SIZES}),
+    Rule.from_fields("dense", Dense, {"entries": array_field(REAL, 2, "array"), "sizes": SIZES}),
+    Rule.from_fields("gram", Gram, {"entries": Field(read_gram, "array"), "sizes": SIZES}),
     Rule("sparse", Sparse, write_sparse, read_sparse, CSR),
-    Rule.by_fields("identity", Identity, {"n": ANY_CELLS, "sizes": SIZES}),
-    Rule.by_fields("grouping", Grouping, {"labels": Field(read_labels), "sizes": SIZES}),
-    Rule.by_fields(
+    Rule.from_fields("identity", Identity, {"n": ANY_CELLS, "sizes": SIZES}),
+    Rule.from_fields("grouping", Grouping, {"labels": Field(read_labels), "sizes": SIZES}),
+    Rule.from_fields(
         "row_kronecker",
         RowKronecker,
         {
@@ -215,27 +215,29 @@ RULES = (
         },
         build_row_kronecker,
     ),
-    Rule.by_fields("marginals", Marginals, {"sizes": Field(Reader.sizes), **TABLES}),
-    Rule.by_fields("oblique_residuals", ObliqueResiduals, FRAMED),
-    Rule.by_fields("product_marginals", ProductMarginals, FRAMED),
-    Rule.by_fields(
+    Rule.from_fields("marginals", Marginals, {"sizes": Field(Reader.sizes), **TABLES}),
+    Rule.from_fields("oblique_residuals", ObliqueResiduals, FRAMED),
+    Rule.from_fields("product_marginals", ProductMarginals, FRAMED),
+    Rule.from_fields(
         "table_stack", TableStack, {"sizes": SIZES, "attribute_sets": SETS, "blocks": OPERATORS}
     ),
-    Rule.by_fields("prefix_sums", PrefixSums, {"n": CELLS}),
-    Rule.by_fields("all_ranges", AllRanges, {"n": CELLS}),
-    Rule.by_fields(
+    Rule.from_fields("prefix_sums", PrefixSums, {"n": CELLS}),
+    Rule.from_fields("all_ranges", AllRanges, {"n": CELLS}),
+    Rule.from_fields(
         "ranges", Ranges, {"n": CELLS, "starts": WHOLES, "stops": WHOLES, "weights": REALS}
     ),
-    Rule.by_fields("semiseparable", Semiseparable, {"outputs": FLOATS, "factors": FLOATS}),
-    Rule.by_fields("toeplitz", Toeplitz, {"n": CELLS, "coefficients": REALS}),
+    Rule.from_fields("semiseparable", Semiseparable, {"outputs": FLOATS, "factors": FLOATS}),
+    Rule.from_fields("toeplitz", Toeplitz, {"n": CELLS, "coefficients": REALS}),
     Rule("p_identity", PIdentity, write_p_identity, read_p_identity, ("diagonal", *CSR)),
-    Rule.by_fields("scaled", Scaled, {"weight": Field(Reader.number), "inner": OPERATOR}),
-    Rule.by_fields("row_scaled", RowScaled, {"weights": REALS, "inner": OPERATOR}),
-    Rule.by_fields("weighted_kronecker", WeightedKronecker, {"weights": REALS, "inner": OPERATOR}),
-    Rule.by_fields("stack", Stack, {"blocks": OPERATORS}),
-    Rule.by_fields("joint_marginals", JointMarginals, {"blocks": OPERATORS}),
-    Rule.by_fields("kronecker", Kronecker, {"factors": OPERATORS}),
-    Rule.by_fields("product", Product, {"left": OPERATOR, "right": OPERATOR}, build_product),
-    Rule.by_fields("transposed", Transposed, {"inner": OPERATOR}),
+    Rule.from_fields("scaled", Scaled, {"weight": Field(Reader.number), "inner": OPERATOR}),
+    Rule.from_fields("row_scaled", RowScaled, {"weights": REALS, "inner": OPERATOR}),
+    Rule.from_fields(
+        "weighted_kronecker", WeightedKronecker, {"weights": REALS, "inner": OPERATOR}
+    ),
+    Rule.from_fields("stack", Stack, {"blocks": OPERATORS}),
+    Rule.from_fields("joint_marginals", JointMarginals, {"blocks": OPERATORS}),
+    Rule.from_fields("kronecker", Kronecker, {"factors": OPERATORS}),
+    Rule.from_fields("product", Product, {"left": OPERATOR, "right": OPERATOR}, build_product),
+    Rule.from_fields("transposed", Transposed, {"inner": OPERATOR}),
 )
 """One rule for each structure."""

@@ -123,16 +123,16 @@ class OrderedSums(Operator):
 
     @property
     @abstractmethod
-    def ordered(self) -> OrderedGram:
+    def ordered_gram(self) -> OrderedGram:
         """The Gram: how many sums hold both of two cells."""
 
     def gram_dense(self) -> Array:
         check_allocation(f"gram of {type(self).__name__}", (self.n, self.n))
-        return self.ordered.to_dense()
+        return self.ordered_gram.to_dense()
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column: the number of sums that hold the cell, or its root."""
-        sums_over = self.ordered.diagonal
+        sums_over = self.ordered_gram.diagonal
         return sums_over if norm == "l1" else np.sqrt(sums_over)
 
 
@@ -157,7 +157,7 @@ class PrefixSums(OrderedSums):
         return self.n, self.n
 
     @property
-    def ordered(self) -> OrderedGram:
+    def ordered_gram(self) -> OrderedGram:
         """``n - max(i, j)``."""
         return OrderedGram(np.ones(self.n), np.arange(self.n, 0.0, -1.0))
 
@@ -204,7 +204,7 @@ class AllRanges(OrderedSums):
         return self.n * (self.n + 1) // 2, self.n
 
     @property
-    def ordered(self) -> OrderedGram:
+    def ordered_gram(self) -> OrderedGram:
         """``(min(i, j) + 1) (n - max(i, j))``."""
         return OrderedGram(np.arange(1.0, self.n + 1.0), np.arange(self.n, 0.0, -1.0))
 
@@ -269,7 +269,7 @@ def gram_product(workload: Operator, right: Array) -> Array:
 
 @ordered_gram.register
 def ordered_sums_gram(workload: OrderedSums) -> OrderedGram:
-    return workload.ordered
+    return workload.ordered_gram
 
 
 @ordered_gram.register
@@ -286,7 +286,7 @@ def ordered_energies(workload: OrderedSums) -> Energies:
 
     With u / v rising, ``aI + bJ`` is the Gram of at most two cells.
     """
-    gram = workload.ordered
+    gram = workload.ordered_gram
     n, whole = gram.n, gram.diagonal
     mean = float(gram.matmat(np.ones((n, 1))).sum()) / n
     return split_energies(mean, float(whole.sum()), n, n <= 2 and float(np.ptp(whole)) == 0)

@@ -14,7 +14,7 @@ from strategies.operators.base.arrays import (
     Longs,
     Real,
     check_allocation,
-    cut,
+    cut_rows,
     fits,
 )
 from strategies.operators.base.operator import (
@@ -310,7 +310,7 @@ class Stack(Operator):
 
     def split(self, rows: Array) -> list[Array]:
         """Cut an array with one entry a row into the blocks' parts."""
-        return cut(rows, (block.shape[0] for block in self.blocks))
+        return cut_rows(rows, (block.shape[0] for block in self.blocks))
 
     def _matmat(self, right: Array) -> Array:
         return np.concatenate([block._matmat(right) for block in self.blocks])

@@ -180,14 +180,14 @@ class Problem:
         if isinstance(self.workload, RowKronecker):
             fixed = self.workload.widths < np.asarray(self.workload.sizes)
         elif (rows := mask_rows(self.workload)) is not None:
-            fixed = rows.fixed
+            fixed = rows.is_fixed
         else:
             return None
         first, number = unique_rows(fixed)
         return fixed[first], np.bincount(number, minlength=len(first))
 
     @cached_property
-    def ordered(self) -> OrderedGram | None:
+    def ordered_gram(self) -> OrderedGram | None:
         """The Gram by two vectors where the merged cells are ordered, None where they are not.
 
         None for the worst row or group too: it takes more than a Gram.
@@ -201,10 +201,10 @@ class Problem:
     def ranges(self) -> Ranges | None:
         """The rows where they are ranges of the merged cells, and the sum of errors is asked for.
 
-        None where the cells are `ordered`, which says more.
+        None where the cells are `ordered_gram`, which says more.
         """
         merged = self.merged_workload
-        known = self.is_total and self.ordered is None
+        known = self.is_total and self.ordered_gram is None
         return merged if known and isinstance(merged, Ranges) else None
 
     @cached_property

@@ -86,15 +86,15 @@ class TableUnion:
         return of_set, of_table
 
     @cached_property
-    def in_set(self) -> Bools:
+    def set_members(self) -> Bools:
         return np.array([[i in s for i in range(self.count)] for s in self.sets], dtype=bool)
 
     @cached_property
-    def in_table(self) -> Bools:
+    def table_members(self) -> Bools:
         return np.array([[i in t for i in range(self.count)] for t in self.tables], dtype=bool)
 
     @cached_property
-    def moving(self) -> tuple[int, ...]:
+    def moving_attributes(self) -> tuple[int, ...]:
         """The attributes of which some table asks for more than single codes."""
         every = range(self.count)
         return tuple(i for i in every if not all(kind.is_plain for kind in self.kinds[i]))

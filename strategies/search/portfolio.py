@@ -246,7 +246,12 @@ class Portfolio:
         asked = problem.norm == "l1" and problem.is_total
         if not asked or not isinstance(problem.workload, RowKronecker):
             return False
-        if merging is None or merging.n_groups <= MANY_CELLS or problem.ordered or problem.ranges:
+        if (
+            merging is None
+            or merging.n_groups <= MANY_CELLS
+            or problem.ordered_gram
+            or problem.ranges
+        ):
             return False  # ordered cells have families of their own
         trials = [family for family in self.families if family.name in TRIALS]
         if len(trials) < 2 or any(family.least(problem) > self.limit for family in trials):

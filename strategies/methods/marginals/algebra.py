@@ -50,7 +50,7 @@ def expanded_energies(workload: Operator, known: Energies | None) -> Energies | 
     if known is not None and (known.is_invariant or workload.sizes is not None):
         return known
     rows = mask_rows(workload)
-    if rows is not None and rows.fixed.sum(axis=1).max(initial=0) <= MAX_FIXED:
+    if rows is not None and rows.is_fixed.sum(axis=1).max(initial=0) <= MAX_FIXED:
         parts = components_of(workload, rows)
         return positive_energies(rows.sizes, parts.sets, parts.totals)
     sizes, n = workload.sizes, workload.shape[1]

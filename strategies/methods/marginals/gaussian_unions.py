@@ -63,11 +63,11 @@ def oblique_sets(problem: Problem, search: Search) -> Operator:
     known: dict[int, Dense] = {}
     for i, frame in enumerate(design.frames):
         if id(frame) not in known:
-            known[id(frame)] = frame_rows(frame, i in union.moving)
+            known[id(frame)] = frame_rows(frame, i in union.moving_attributes)
         factors[union.attributes[i]] = known[id(frame)]
         scales[i] = known[id(frame)].sensitivity("l2")
     sets = [tuple(union.attributes[i] for i in chosen) for chosen in union.sets]
-    weights = np.sqrt(design.shares) / np.where(union.in_set, scales, 1.0).prod(axis=1)
+    weights = np.sqrt(design.shares) / np.where(union.set_members, scales, 1.0).prod(axis=1)
     return ObliqueResiduals(factors, sets, weights.tolist())
 
 
@@ -156,7 +156,7 @@ class Tables:
             (*(kind.gram for kind in kinds), one)
             for kinds, one in zip(union.kinds, ones, strict=True)
         ]
-        kind = np.where(union.in_table, union.kind, [len(kinds) for kinds in union.kinds])
+        kind = np.where(union.table_members, union.kind, [len(kinds) for kinds in union.kinds])
         squares = (union.weights / union.weights.max()) ** 2
         return cls(union.sizes, squares, tuple(grams), tuple(map(tuple, kind.tolist())))
 

@@ -129,7 +129,7 @@ class ProductLosses:
 
     def __init__(self, union: TableUnion, served: Longs) -> None:
         self.union = union
-        kind = np.where(union.in_table, union.kind + 1, 0)
+        kind = np.where(union.table_members, union.kind + 1, 0)
         used = [np.unique(kind[served, i][kind[served, i] > 0]) - 1 for i in range(union.count)]
         self.classes: list[Classes] = []
         self.owner: list[int] = []  # number in `classes`, of every attribute
@@ -159,7 +159,7 @@ class ProductLosses:
         kept = fits[of_table]
         used, self.of_set = np.unique(of_set[kept], return_inverse=True)
         self.of_table = (np.cumsum(fits) - 1)[of_table[kept]]
-        self.below = self.union.in_set[used]
+        self.below = self.union.set_members[used]
         inside = self.below[self.of_set]
         first = np.cumsum([0, *(len(one.grams) for one in self.classes)])
         code = first[np.array(self.owner)] + self.kind[self.of_table]  # (pairs, attributes)

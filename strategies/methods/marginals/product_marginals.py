@@ -214,7 +214,7 @@ def class_cells_loss(union: TableUnion, tables: Sequence[int]) -> float:
     own = list(tables)
     errors = union.weights[own] ** 2
     for i, kinds in enumerate(union.kinds):
-        used = np.where(union.in_table[own, i], union.kind[own, i], -1)
+        used = np.where(union.table_members[own, i], union.kind[own, i], -1)
         parts = [kinds[k].classes for k in np.unique(used[used >= 0])]
         labels = joined_labels(parts, union.sizes[i])
         first = np.unique(labels, return_index=True)[1]

@@ -156,7 +156,7 @@ def as_columns(values: Array) -> Array:
 Entries = TypeVar("Entries", Array, Real)
 
 
-def cut(rows: Entries, counts: Iterable[int]) -> list[Entries]:
+def cut_rows(rows: Entries, counts: Iterable[int]) -> list[Entries]:
     """Cut an array with one entry a row into parts of so many rows."""
     return [rows[start:stop] for start, stop in pairwise(accumulate(counts, initial=0))]
 

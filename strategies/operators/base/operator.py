@@ -53,12 +53,12 @@ def cached_per_value(
     known: WeakKeyDictionary[Value, Found] = WeakKeyDictionary()
 
     @wraps(find)
-    def found(value: Value, /, *rest: Rest.args, **named: Rest.kwargs) -> Found:
+    def look_up(value: Value, /, *rest: Rest.args, **named: Rest.kwargs) -> Found:
         if value not in known:
             known[value] = find(value, *rest, **named)
         return known[value]
 
-    return found
+    return look_up
 
 
 class Operator(MatrixFace["Operator"]):

@@ -46,7 +46,7 @@ class MaskRows:
         return shares
 
     @property
-    def fixed(self) -> Bools:
+    def is_fixed(self) -> Bools:
         """Whether a mask excludes some code, shape (o, d)."""
         return np.stack([~mask.all(axis=1) for mask in self.masks], axis=1)
 
@@ -135,7 +135,7 @@ def components_of(workload: Operator, rows: MaskRows) -> Components:
 
 def subsets_of_fixed(rows: MaskRows) -> list[tuple[Longs, Longs, Bools]]:
     """Return, for each number h of fixed attributes: rows (k,), attributes (k, h), subsets."""
-    fixed = rows.fixed
+    fixed = rows.is_fixed
     counts = fixed.sum(axis=1)
     if counts.max(initial=0) > MAX_FIXED:
         raise ValueError(

@@ -124,7 +124,7 @@ def masks_energies(workload: Operator) -> Energies | None:
         return None
     if not may_be_tables(mask_widths(rows.masks), rows.sizes):
         return None
-    sets, number = distinct_sets(rows.fixed)
+    sets, number = distinct_sets(rows.is_fixed)
     cells = products_over(sets, np.asarray(rows.sizes, dtype=np.float64))
     codes = np.stack([mask.argmax(axis=1) for mask in rows.masks], axis=1)
     weights, squares = np.empty(len(sets)), rows.squares

@@ -161,7 +161,7 @@ def answer_rows(rows: MaskRows, residuals: Residuals) -> Array:
     only if it restricts every attribute of U, because tables sum to zero along each attribute.
     """
     k = next(iter(residuals.values())).shape[1] if residuals else 1
-    means, fixed = rows.means, rows.fixed
+    means, fixed = rows.means, rows.is_fixed
     masks = [DistinctMasks.of(mask) for mask in rows.masks]
     answers = np.zeros((len(means), k))
     for key, table in residuals.items():

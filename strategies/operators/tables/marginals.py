@@ -88,10 +88,10 @@ class Marginals(ProductTables):
         return sparse.csr_array(sparse.csc_array((values, rows.ravel(), ends), shape=shape))
 
     def row_gram(self) -> Array:
-        return super().row_gram() if fits(self.shape) else self.by_rows.row_gram()
+        return super().row_gram() if fits(self.shape) else self.as_rows.row_gram()
 
     @cached_property
-    def by_rows(self) -> Operator:
+    def as_rows(self) -> Operator:
         """The same matrix as weighted rows of masks, for what has a rule for those.
 
         Row (S, cell) admits one code of each attribute of S and all codes of the others. It takes
@@ -143,7 +143,7 @@ class Marginals(ProductTables):
         determines it: attribute sets decide, and nothing has the length of the domain. Where no
         set does, the row's energy tells whether anything is lost.
         """
-        fixed = rows.fixed
+        fixed = rows.is_fixed
         if not (self.eigenvalues(fixed[unique_rows(fixed)[0]]) > 0).all():
             super()._check_masks(rows)
 
@@ -152,7 +152,7 @@ class Marginals(ProductTables):
 def marginals_rows_product(outer: Marginals, other: Operator) -> Array | None:
     (m, n), sizes = outer.shape, outer.domain_sizes
     cheaper = m * sum(sizes) <= n * len(outer.weights)
-    return cross_gram(outer.by_rows, other) if cheaper else None
+    return cross_gram(outer.as_rows, other) if cheaper else None
 
 
 @mask_rows.register
@@ -160,7 +160,7 @@ def marginals_mask_rows(workload: Marginals) -> MaskRows | None:
     pairs = zip(workload.attribute_sets, workload.rows, strict=True)
     parts = sum(count << len(chosen) for chosen, count in pairs)
     few_bits = sum(workload.rows) * sum(workload.domain_sizes) <= MOST_BITS
-    return mask_rows(workload.by_rows) if parts <= MOST_PARTS and few_bits else None
+    return mask_rows(workload.as_rows) if parts <= MOST_PARTS and few_bits else None
 
 
 @structure_energies.register

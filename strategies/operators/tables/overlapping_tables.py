@@ -112,7 +112,7 @@ class JointSolve:
         return thin_qr(whole)
 
     @property
-    def shared(self) -> Array:
+    def shared_triangle(self) -> Array:
         """R of what all tables say about the shared columns, (width, width)."""
         return self._shared_qr[1]
 
@@ -121,7 +121,7 @@ class JointSolve:
         """Whether the answers tell every column."""
         pairs = zip(self.bases, self.triangles, strict=True)
         blocks = [r[: one.own, : one.own] for one, r in pairs]
-        return all(has_full_rank(block) for block in (*blocks, self.shared) if len(block))
+        return all(has_full_rank(block) for block in (*blocks, self.shared_triangle) if len(block))
 
     def whiten(self, t: int, rows: Array) -> tuple[Array, Array]:
         """Return rows over table t's columns in terms of independent answers of variance one.
@@ -133,7 +133,7 @@ class JointSolve:
         own = linalg.solve_triangular(r[: one.own, : one.own], rows[:, : one.own].T, trans=1).T
         rest = np.zeros((len(rows), self.width))
         rest[:, one.places] = rows[:, one.own :] - own @ r[: one.own, one.own :]
-        return own, linalg.solve_triangular(self.shared, rest.T, trans=1).T
+        return own, linalg.solve_triangular(self.shared_triangle, rest.T, trans=1).T
 
     def solve(self, answers: Sequence[Array]) -> list[Array]:
         """Return the estimate of every table's columns, from answers (r, k) to its triangle."""

@@ -13,7 +13,13 @@ from math import prod
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Integers, check_allocation, cut, sum_over_cells
+from strategies.operators.base.arrays import (
+    Array,
+    Integers,
+    check_allocation,
+    cut_rows,
+    sum_over_cells,
+)
 from strategies.operators.base.operator import Norm, Operator, rows_product
 from strategies.operators.base.qr import thin_qr
 from strategies.operators.base.validation import (
@@ -281,7 +287,7 @@ def weighted_tables(workload: RowScaled) -> TableStack | None:
     inner = as_tables(workload.inner)
     if inner is None:
         return None
-    weights = cut(workload.weights, (block.shape[0] for block in inner.blocks))
+    weights = cut_rows(workload.weights, (block.shape[0] for block in inner.blocks))
     pairs = zip(weights, inner.blocks, strict=True)
     return inner.with_blocks([RowScaled(one, block) for one, block in pairs])
 

@@ -20,7 +20,7 @@ from strategies.operators.base.arrays import (
     Integers,
     Numbers,
     check_allocation,
-    cut,
+    cut_rows,
     sum_over_cells,
 )
 from strategies.operators.base.operator import Norm, Operator
@@ -74,7 +74,7 @@ class Tables(Operator):
 
     def split(self, answers: Array) -> list[Array]:
         """Cut an array with one entry a row into the blocks' parts."""
-        return cut(answers, (block.shape[0] for _, block in self.table_blocks()))
+        return cut_rows(answers, (block.shape[0] for _, block in self.table_blocks()))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -61,7 +61,7 @@ def published(workload: Operator, kind: str, seed: int) -> float:
     if kind == "prediction":
         return one_row(workload.to_dense(), rng.random(workload.shape[1]))
     loss = PairLoss.of(distinct_paths(mask_rows(workload)))
-    thetas = {i: rng.random((1, loss.paths.sizes[i])) for i in loss.paths.varying}
+    thetas = {i: rng.random((1, loss.paths.sizes[i])) for i in loss.paths.varying_attributes}
     return alternate(loss, thetas, ROUNDS, STEPS)[0]
 
 

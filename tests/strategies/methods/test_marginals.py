@@ -41,7 +41,7 @@ SIZES = (3, 2, 4)
 TOTAL = [Dense(np.ones((1, n))) for n in SIZES]
 UNIT = [Identity(n) for n in SIZES]
 CELLS_AND_SUMS = PIdentity(np.ones(3), sparse.csr_array([[1.0, 1.0, 0.0]]))
-CELLS = Marginals(SIZES, [(0, 2)], [1.0]).by_rows
+CELLS = Marginals(SIZES, [(0, 2)], [1.0]).as_rows
 
 IN_THE_ALGEBRA: dict[str, Operator] = {
     "marginals": Marginals(SIZES, [(0, 1), (2,), ()], [1.0, 2.0, 0.5]),
@@ -211,7 +211,7 @@ def test_kronecker_order_of_cells() -> None:
 
 def test_rows_are_checked_one_by_one() -> None:
     faint = RowScaled(np.full(12, 1e-8), CELLS)  # nothing beside a row of 24 ones
-    workload = Stack([Marginals(SIZES, [()], [1.0]).by_rows, faint])
+    workload = Stack([Marginals(SIZES, [()], [1.0]).as_rows, faint])
     apart = ObliqueResiduals.of_codes(SIZES, [(), (0, 2)], [1.0, 1.0])  # without (0,) and (2,)
     whole = ObliqueResiduals.of_codes(SIZES, [(), (0,), (2,), (0, 2)], [1.0] * 4)
     for matrix in (apart, Marginals(SIZES, [(0, 1)], [1.0])):

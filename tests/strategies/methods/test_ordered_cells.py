@@ -51,8 +51,8 @@ def test_ordered_cells_are_found_however_they_are_given(kind: str) -> None:
     )
     for form in forms:
         problem = Problem.of(form)
-        assert problem.ordered is not None
-        assert_allclose(problem.ordered.to_dense(), problem.gram, rtol=1e-12)
+        assert problem.ordered_gram is not None
+        assert_allclose(problem.ordered_gram.to_dense(), problem.gram, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
@@ -62,7 +62,7 @@ def test_what_is_nearly_ordered_is_not_taken_for_it(kind: str) -> None:
     changed[5, 7] = 1.0 - changed[5, 7]
     shuffled = dense[:, np.random.default_rng(0).permutation(12)]
     for form in (changed, shuffled, np.eye(5), examples.binary_tree(8)):
-        assert Problem.of(form).ordered is None
+        assert Problem.of(form).ordered_gram is None
 
 
 def equal_trees(n: int) -> list[np.ndarray]:

@@ -50,13 +50,13 @@ STRUCTURES = {
 
 
 def test_rows_of_marginals_are_the_marginals():
-    rows = MARGINALS.by_rows
+    rows = MARGINALS.as_rows
     np.testing.assert_array_equal(rows.to_dense(), MARGINALS.to_dense())
     dense = rows.to_dense()
     with ops.memory_cap(2000):
         np.testing.assert_allclose(MARGINALS.row_gram(), dense @ dense.T)
         with pytest.raises(ops.MemoryCapError, match="masks of the marginals' rows"):
-            _ = ops.Marginals((40,), [(0,)], [1]).by_rows
+            _ = ops.Marginals((40,), [(0,)], [1]).as_rows
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
