@@ -88,6 +88,9 @@ def row_of(path: Path) -> str:
     return row
 
 
+HOLD_STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+
+
 def is_typing_guard(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
@@ -107,7 +110,8 @@ def imports_of(tree: ast.Module) -> list[tuple[str, bool]]:
             found.extend((f"{node.module}.{alias.name}", top) for alias in node.names)
         inner = top and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for child in ast.iter_child_nodes(node):
-            visit(child, inner)
+            if isinstance(child, HOLD_STATEMENTS):  # no import stands in an expression
+                visit(child, inner)
 
     visit(tree, True)
     return found
