@@ -136,6 +136,14 @@ def of_plan(**values):
     return lambda data, arrays: data["plan"].update(values)
 
 
+def of_spending(**values):
+    def changed(data, arrays):
+        (spending,) = data["provenance"]["released"]
+        spending.update(values)
+
+    return changed
+
+
 TAMPERED = {
     "last outcome dropped": lambda data, arrays: data["outcomes"].pop() and None,
     "one more outcome": lambda data, arrays: data["outcomes"].append({"answers": [1, 1]}),
@@ -159,6 +167,8 @@ TAMPERED = {
     "a later version": lambda data, arrays: data.update(schema_version=data["schema_version"] + 1),
     "another format": of_data(format="mrf_matrix.model"),
     "no charge": lambda data, arrays: data["provenance"].update(released=[]),
+    "a short identity of its ledger": of_spending(identity="0" * 31),
+    "letters for an identity": of_spending(identity="g" * 32),
     "a key too many": of_plan(more=1),
     "another law": of_plan(budget={"rho": "1"}),
     "less privacy": of_plan(budget={"epsilon": "3"}),
