@@ -219,7 +219,7 @@ class Answers:
 
     def report(self, note: str) -> PrivacyReport:
         """Return what is claimed of all batches; `note`: what the claim hangs on."""
-        batches = tuple(self.batches)  # before the charges: threads see none that is not pay
+        batches = tuple(self.batches)  # before the charges: threads see none that is not paid
         charges = tuple(self.charges)
         notes, lost = [note], len(charges) - len(batches)
         if lost:
@@ -263,7 +263,7 @@ class Answers:
     @contextmanager
     def _record_charge(self, bill: BudgetRequest) -> Iterator[None]:
         with pay(bill):
-            self.charges.append(bill.spending)
+            self.charges.append(bill.as_spending)
             yield
 
 

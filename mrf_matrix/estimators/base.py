@@ -21,7 +21,7 @@ from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.columns import checked_table
 from mrf_matrix.estimators.count_source import GivenCounts, GivenStream
 from mrf_matrix.estimators.parameters import Budget, Outside, Records
-from mrf_matrix.estimators.record_source import GivenData, GivenRecords, validate_queries
+from mrf_matrix.estimators.record_source import GivenRecords, PrivateData, validate_queries
 from mrf_matrix.files.model_file import save_model
 from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.kinds.model import Model
@@ -48,7 +48,7 @@ def commit_on_success(fit: Fit) -> Fit:
     """
 
     @wraps(fit)
-    def fitted(self: Any, *args: Any, **keywords: Any) -> Any:
+    def fit_copy(self: Any, *args: Any, **keywords: Any) -> Any:
         if "sample_weight" in keywords:
             raise TypeError(
                 f"{type(self).__name__}.{fit.__name__} takes no sample_weight: every record counts "
@@ -66,7 +66,7 @@ def commit_on_success(fit: Fit) -> Fit:
         self.__dict__ = vars(draft) | self.get_params(deep=False)  # as they stand by now
         return self
 
-    return cast(Fit, fitted)
+    return cast(Fit, fit_copy)
 
 
 def _unfitted_state(estimator: BaseEstimator) -> dict[str, object]:
@@ -124,7 +124,7 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """
         save_model(self, path, allow_nonprivate=allow_nonprivate)
 
-    def _fit(self, bring: Callable[[], GivenData]) -> Self:
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         """Check the parameters, bring the data, plan, and measure; here refuse all but records."""
         raise needs_records(type(self).__name__)
 

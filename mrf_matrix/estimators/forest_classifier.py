@@ -162,7 +162,7 @@ class TreesClassifier(BaseForestClassifier):
         """Return B₃ of the leaf labels: infinity is the majority."""
         return float("inf")
 
-    def _voting(self) -> str:
+    def _voting_rule(self) -> str:
         return "hard"
 
     @commit_on_success
@@ -185,7 +185,7 @@ class TreesClassifier(BaseForestClassifier):
         ValueError
             If a parameter, the domain or a record is invalid.
         """
-        one_word("voting", self._voting(), VOTINGS)
+        one_word("voting", self._voting_rule(), VOTINGS)
         generator = structure_generator(self.random_state)
         self._source(())  # refuses wrong parameters before any work
         codes, labels = self._encode_training(X, y)
@@ -230,7 +230,7 @@ class TreesClassifier(BaseForestClassifier):
         """Keep a forest, and the labels of its leaves, as class codes, in sorted order."""
         self.classes_, order = sorted_classes(self.domain_)
         self.forest_ = forest
-        self._voting_ = one_word("voting", self._voting(), VOTINGS)
+        self._voting_ = one_word("voting", self._voting_rule(), VOTINGS)
         if labels is not None:
             self.leaf_labels_ = np.argsort(order)[labels].astype(np.int32)
 
@@ -367,7 +367,7 @@ class ForestClassifier(PublicParameters, TreesClassifier):
     def _nominal(self) -> str:
         return "text"
 
-    def _voting(self) -> str:
+    def _voting_rule(self) -> str:
         return self.voting
 
 

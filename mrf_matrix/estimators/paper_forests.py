@@ -49,7 +49,7 @@ class CountingForestClassifier(PublicParameters, TreesClassifier):
     voting: str = "hard"
     _needs_domain = True
 
-    def _voting(self) -> str:
+    def _voting_rule(self) -> str:
         return self.voting
 
 
@@ -189,7 +189,7 @@ class FederatedForestClassifier(LearnedForestClassifier):
     def _source(self, nominal: Sequence[str | int]) -> BreimanTrees:
         return source_of(self, BreimanTrees, nominal=nominal)
 
-    def _voting(self) -> str:
+    def _voting_rule(self) -> str:
         return "weight"
 
     @commit_on_success

@@ -49,11 +49,11 @@ def parameters(cls: type[Class]) -> type[Class]:
     """
     made = dataclass(kw_only=True, eq=False, repr=False)(cls)
     composed: type[Class] = made
-    composed.__doc__ = described(composed)
+    composed.__doc__ = compose_docstring(composed)
     return composed
 
 
-def described(cls: type) -> str:
+def compose_docstring(cls: type) -> str:
     """Return the docstring of a class with the lists of all groups that it inherits."""
     text, sections = _split(cls)
     for title in COMPOSED:

@@ -36,6 +36,7 @@ from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.planning.auto.forest_plan import PooledPlan
+from mrf_matrix.planning.auto.plan import claim_of, plan_of_claim
 from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planned_errors import SIGNAL_CHECK
@@ -110,7 +111,8 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
         return self._plan(required_domain(self.domain))
 
     def _plan(self, domain: Domain) -> Any:
-        raise NotImplementedError
+        """Return the plan of a kind whose claim and public numbers say all steps."""
+        return plan_of_claim(self._kind.name, domain, **claim_of(self))
 
     def _plan_data(self, given: Any, plan: Any) -> Any:
         """Return what the plan is asked of, once its release would fit: **private**."""
@@ -187,7 +189,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
     @commit_on_success
     def _go_on(self, failed: FailedFit, X: Records, y: ArrayLike) -> Self:
         bill, given = failed.bill, GivenRecords.of(self, failed.plan.domain, X, y)
-        pay = partial(parts_of, bill.spending)
+        pay = partial(parts_of, bill.as_spending)
         curator = self._curator(given, failed.plan, bill, pay, failed.transcript)
         failed.take()
         return self._release_of(failed.kind, curator, bill)

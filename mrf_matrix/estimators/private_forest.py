@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.base.checks import one_word, public_records
 from mrf_matrix.base.workers import tell
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.parameters import RandomState, parameters
 from mrf_matrix.estimators.plan_fit import FitsByPlan, asked_data, check_before_release
 from mrf_matrix.estimators.private_kinds import (
@@ -89,11 +89,11 @@ class PrivateForestClassifier(FitsByPlan):
         Attributes that were chosen, where they were enough; None where all are used.
     posterior_ : ProductPosterior, ResidualPosterior, PooledPosterior or LabelPosterior
         What the forest's releases imply.
-    privacy_report_ : PrivacyReport
-        What is claimed, with every choice and release.
 
     Notes
     -----
+    Where ``plan().balance`` stands first, that is what `fit` would take of even classes.
+
     See :doc:`/private` for the rules, and the measured ranks.
 
     Examples
@@ -125,20 +125,6 @@ class PrivateForestClassifier(FitsByPlan):
     def _kind(self) -> Kind:  # type: ignore[override]
         named = self._named_face
         return PRIVATE if named is None else named._kind
-
-    def plan(self) -> Any:
-        """Return the kind that `fit` would take, and the rule that takes it, without data.
-
-        Of a kind that is named, its plan.
-
-        Where ``plan().balance`` stands first, that is what it would take of even classes.
-
-        Raises
-        ------
-        ValueError
-            If the domain is not given, or a parameter is invalid.
-        """
-        return self._plan(required_domain(self.domain))
 
     def _plan(self, domain: Domain, serving: DataCapabilities = ALL) -> Any:
         if (named := self._named_face) is not None:

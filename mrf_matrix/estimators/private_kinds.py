@@ -19,15 +19,12 @@ from mrf_matrix.kinds.naive_bayes import (
     with_smoothing,
 )
 from mrf_matrix.kinds.tables import ADDITIVE, TABLES, scale_of
-from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.planning.auto.forest_plan import PooledPlan
 from mrf_matrix.planning.auto.plan import claim_of, plan_of_claim
 from mrf_matrix.planning.plans.block_design import BlockChoice, BlockDesign
-from mrf_matrix.planning.plans.block_part import BlockPart, blocks_budget, only_blocks
-from mrf_matrix.planning.plans.build import tables_plan
+from mrf_matrix.planning.plans.block_part import BlockPart, blocks_budget, only_blocks, tables_plan
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.residual.sequence import ResidualPlan
 
 
 @parameters
@@ -172,8 +169,6 @@ class ResidualForestClassifier(FitsByPlan):
         Pairs and triples that were chosen, None where none of them was.
     posterior_ : ResidualPosterior
         What the releases imply.
-    privacy_report_ : PrivacyReport
-        What is claimed, with every release.
 
     Notes
     -----
@@ -198,10 +193,6 @@ class ResidualForestClassifier(FitsByPlan):
     n_records: int | None = None
     random_state: RandomState = None
     _kind: ClassVar[Kind] = ADDITIVE
-
-    def _plan(self, domain: Domain) -> ResidualPlan:
-        made: ResidualPlan = plan_of_claim("additive", domain, **claim_of(self))
-        return made
 
     @property
     def scale_(self) -> float:
@@ -252,8 +243,6 @@ class LabelTreeClassifier(FitsByPlan):
         their noisy class counts where these were measured; `export_text` draws it.
     posterior_ : LabelPosterior
         What labels and counts imply.
-    privacy_report_ : PrivacyReport
-        What is claimed.
 
     Notes
     -----
@@ -279,10 +268,6 @@ class LabelTreeClassifier(FitsByPlan):
     n_records: int | None = None
     random_state: RandomState = None
     _kind: ClassVar[Kind] = LABELS
-
-    def _plan(self, domain: Domain) -> LabelPlan:
-        made: LabelPlan = plan_of_claim("labels", domain, **claim_of(self))
-        return made
 
 
 BESIDE = ("tables", "additive")
@@ -327,8 +312,6 @@ class PooledForestClassifier(FitsByPlan):
         The tree; `export_text` draws it.
     posterior_ : PooledPosterior
         What both imply; its `tables` are what the tables do.
-    privacy_report_ : PrivacyReport
-        What is claimed of both together.
 
     Notes
     -----

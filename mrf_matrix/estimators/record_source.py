@@ -57,10 +57,6 @@ class PrivateData(Protocol):
         domain whose leaves are all that is measured.
         """
 
-
-class GivenData(PrivateData, Protocol):
-    """Private data as a user gave them: not yet read."""
-
     def coarsen(self, coarser: Domain) -> Self:
         """Return the same data over a coarser domain: one of `Domain.coarser`."""
 
@@ -96,7 +92,7 @@ class EncodedRecords(PrivateValue):
         sizes = (ensemble.forest.n_leaves,)
         return count_cells(leaves[:, None], self.labels, sizes, self.n_classes)
 
-    def dealt(self, share: float, bits: Bits) -> tuple[Self, Self]:
+    def deal(self, share: float, bits: Bits) -> tuple[Self, Self]:
         """Return two parts of the records: each is in the first with a probability, by a coin."""
         heads = bits.coins(len(self.codes), share)
         first, second = (
@@ -337,12 +333,12 @@ def validate_training(
         if isinstance(given, np.ndarray):
             plain_array(name, given)  # scikit-learn takes what is under a mask
 
-    def checked() -> tuple[Values, Values]:
+    def validate() -> tuple[Values, Values]:
         records, classes = validate_data(estimator, X, y, dtype=dtype)
         check_classification_targets(classes)
         return records, classes
 
-    return _reword_errors(checked)
+    return _reword_errors(validate)
 
 
 def validate_queries(

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Protocol
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from mrf_matrix.base.provenance import (
 )
 from mrf_matrix.domain import domain_provenance
 from mrf_matrix.estimators.parameters import Budget as Budget
-from mrf_matrix.estimators.parameters import RandomState
+from mrf_matrix.estimators.parameters import RandomState, ReleaseParameters
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.payers import BudgetWarning, default_ledger
 from mrf_matrix.mechanisms.ledger.rules import check_claims
@@ -93,7 +92,7 @@ class BudgetRequest:
     identity: str = field(default_factory=new_identity)
 
     @property
-    def spending(self) -> Spending:
+    def as_spending(self) -> Spending:
         """The charge that all that is released belongs to."""
         kind, what = self._kind, self.what
         own = Spending(self.budget, self.neighboring, kind, what, identity=self.identity)
@@ -101,7 +100,7 @@ class BudgetRequest:
 
     @property
     def provenance(self) -> Provenance:
-        return self.rests_on | Provenance.from_spending(self.spending)
+        return self.rests_on | Provenance.from_spending(self.as_spending)
 
     def resting_on(self, *others: Provenance) -> "BudgetRequest":
         return replace(self, rests_on=join([self.rests_on, *others]))
@@ -156,24 +155,17 @@ def pay(bill: BudgetRequest) -> Iterator[None]:
     Everything that can refuse comes before it. Signals wait until the block has ended, and an
     error of the block holds what was drawn as its `releases`.
     """
-    payment = Payment(bill.spending, bill.provenance, bill.is_charged)
+    payment = Payment(bill.as_spending, bill.provenance, bill.is_charged)
     with hold_signals(), keep_draws() as record:
         record.payments.append(payment)
         bill.charge()
-        with parts_of(bill.spending):
+        with parts_of(bill.as_spending):
             yield
 
 
-class Spends(Protocol):
-    """What a bill is read off: an estimator with the parameters of `ReleaseParameters`."""
-
-    neighboring: str
-    noise: str
-    noise_state: Seed
-    ledger: PrivacyLedger | None
-
-
-def budget_request(estimator: Spends, budget: Budget, what: str = "fit") -> BudgetRequest:
+def budget_request(
+    estimator: ReleaseParameters, budget: Budget, what: str = "fit"
+) -> BudgetRequest:
     """Return what a release costs; `what` it is for is said in the ledger's words.
 
     Raises ValueError if a ledger would pay for a release over a domain read off the records.

@@ -14,8 +14,7 @@ from mrf_matrix.base.fields import JsonObject, number_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.model import Kind, PlanFields, Sizes
-from mrf_matrix.planning.plans.block_part import single_attributes
-from mrf_matrix.planning.plans.build import plan_of_part
+from mrf_matrix.planning.plans.block_part import plan_of_part, single_attributes
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import kind_of
 from mrf_matrix.release.curator import Curator

@@ -16,8 +16,12 @@ from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.kinds.model import Kind, PlanFields, Sizes
 from mrf_matrix.planning.plans.block_design import BlockChoice
-from mrf_matrix.planning.plans.block_part import only_blocks, tables_of, weighted_blocks
-from mrf_matrix.planning.plans.build import plan_of_part
+from mrf_matrix.planning.plans.block_part import (
+    only_blocks,
+    plan_of_part,
+    tables_of,
+    weighted_blocks,
+)
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import kind_of
 from mrf_matrix.posterior import (

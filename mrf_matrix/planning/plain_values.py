@@ -115,7 +115,7 @@ class RunFile:
         self.path = None if path is None else Path(path)
         self.request = json.loads(key_of(request))
 
-    def stored(self, made: type[Any]) -> list[Any]:
+    def load_rows(self, made: type[Any]) -> list[Any]:
         """Return the rows that are kept, each as an object; none where there is no file yet."""
         if self.path is None or not self.path.exists():
             return []

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.posterior.block_table import BlockTable as BlockTable
-    from mrf_matrix.posterior.block_table import ClassTotals as ClassTotals
-    from mrf_matrix.posterior.block_table import class_totals as class_totals
+    from mrf_matrix.posterior.block_fit import BlockTable as BlockTable
+    from mrf_matrix.posterior.block_fit import ClassTotals as ClassTotals
     from mrf_matrix.posterior.class_shares import CURVATURE_CAP as CURVATURE_CAP
     from mrf_matrix.posterior.class_shares import RESIDUAL_CAP as RESIDUAL_CAP
     from mrf_matrix.posterior.class_shares import UNITS as UNITS
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.label_posterior import LabelPosterior as LabelPosterior
     from mrf_matrix.posterior.label_posterior import PooledPosterior as PooledPosterior
     from mrf_matrix.posterior.product import ProductPosterior as ProductPosterior
+    from mrf_matrix.posterior.product import class_totals as class_totals
     from mrf_matrix.posterior.product import product_posterior as product_posterior
     from mrf_matrix.posterior.residual_blocks import Smoothness as Smoothness
     from mrf_matrix.posterior.residual_posterior import PoolingSettings as PoolingSettings

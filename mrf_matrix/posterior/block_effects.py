@@ -37,8 +37,14 @@ from math import prod
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, EffectPrior, newton_step
-from mrf_matrix.posterior.block_table import BlockTable, ClassTotals
+from mrf_matrix.posterior.block_fit import (
+    BlockFit,
+    BlockModel,
+    BlockTable,
+    ClassTotals,
+    EffectPrior,
+    newton_step,
+)
 
 USUAL_RELEVANCE = 0.3
 LEAST_RELEVANCE = 1e-4

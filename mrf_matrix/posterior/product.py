@@ -50,9 +50,73 @@ from scipy.stats import norm
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_effects import Interactions, fit_interactions, fit_main_effects
-from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
-from mrf_matrix.posterior.block_table import BlockTable, ClassTotals, check_blocks, class_totals
+from mrf_matrix.posterior.block_fit import (
+    BlockFit,
+    BlockModel,
+    BlockTable,
+    ClassTotals,
+    check_blocks,
+)
 from strategies.operators.base.arrays import one_thread
+
+CERTAIN = 30.0  # standard errors above zero from which a total needs no correction
+
+USUAL_SPREAD = 0.5
+"""Spread of class totals around their mean, relative to it, that is taken as usual."""
+
+LEAST_SHARE = 0.01
+"""Least share of a class under noise; without noise, least total of a class that has none."""
+
+LEAST_OF_MEAN = 0.5
+"""Least total of a class relative to the mean of all: counts where there are many classes."""
+
+LEAST_TOTAL = 5.0
+
+
+def class_totals(tables: Sequence[BlockTable], measured: BlockTable | None = None) -> ClassTotals:
+    """Combine every estimate of the class totals.
+
+    Parameters
+    ----------
+    tables : sequence of BlockTable
+        Each sums to the class totals.
+    measured : BlockTable, optional
+        The totals' own measurement: a block of no attributes.
+    """
+    sources = [*tables, *([] if measured is None else [measured])]
+    variances = np.array([table.n_cells * table.variance for table in sources])
+    least = float(variances.min())
+    weights = least / variances if least > 0 else (variances == 0).astype(np.float64)
+    totals = np.stack([table.totals for table in sources])
+    combined = weights @ totals / weights.sum()
+    error = float(np.sqrt(least / weights.sum()))
+    return ClassTotals(_plausible(combined, error), error)
+
+
+def _plausible(totals: Array, error: float) -> Array:
+    if error == 0:
+        return np.maximum(totals, LEAST_SHARE)
+    k = len(totals)
+    mean = max(_positive(float(totals.sum()), error * np.sqrt(k)), LEAST_TOTAL) / k
+    deviations = totals - totals.mean()
+    if k > 1:
+        estimate = (deviations**2).sum() / (k - 1) - error**2
+        signal = max(min(estimate, (k - 1) * mean**2), (USUAL_SPREAD * mean) ** 2)
+        deviations = deviations * signal / (signal + error**2)
+    least = min(LEAST_SHARE * k, LEAST_OF_MEAN) * mean
+    values = np.maximum(mean + deviations, least)
+    return np.asarray(values * (k * mean / values.sum()))
+
+
+def _positive(total: float, error: float) -> float:
+    """Return the mean of a normal law of this mean and error, given that it is positive."""
+    if total > CERTAIN * error:
+        return total
+    if total < -CERTAIN * error:
+        return float(error**2 / -total)
+    ratio = total / error
+    return float(total + error * np.exp(norm.logpdf(ratio) - norm.logcdf(ratio)))
+
 
 USUAL_CORRELATION = 0.05
 CORRELATION_SPREAD = 0.15

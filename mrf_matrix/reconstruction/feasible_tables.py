@@ -116,7 +116,7 @@ class FeasibleTables:
         flat = nearest(table.reshape(-1, 1), self.sums, np.repeat(metric, k))
         return np.asarray(flat.reshape(table.shape))
 
-    def met(self, table: Array) -> Array:
+    def meet_totals(self, table: Array) -> Array:
         """Return a table without negative entries, multiplied to meet the sums."""
         if self.sums is None:
             return table
@@ -179,7 +179,7 @@ def minimise_by_exchange(
         if arrived.all() and not filled.any():
             break
         inside |= filled
-    return tables.met(scale[:, None] * values)
+    return tables.meet_totals(scale[:, None] * values)
 
 
 @dataclass(eq=False)

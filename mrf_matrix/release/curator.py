@@ -250,7 +250,7 @@ class Live(Curator):
         if share is None:
             return self._data
         if self._dealt is None:
-            self._dealt = self._data.dealt(share, self._bits)
+            self._dealt = self._data.deal(share, self._bits)
         return self._dealt[len(self.plan.steps) - len(self._left)]
 
     def _spend_step(self, step: Step) -> None:

@@ -47,7 +47,7 @@ class FitFile(RunFile):
 
     def __init__(self, path: str | PathLike[str] | None, request: Mapping[str, Any]) -> None:
         super().__init__(path, request)
-        self.scores = {_key(score): score for score in self.stored(Score)}
+        self.scores = {_key(score): score for score in self.load_rows(Score)}
         self._written = monotonic()
 
     def get(self, method: str, epsilon: float | None, split: int, draw: int) -> Score | None:

@@ -263,7 +263,7 @@ def outcome(make):
         return type(error), str(error)
 
 
-@pytest.mark.parametrize("kind", MEASURED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", MEASURED, ids=lambda kind: f"{kind.name}-{kind.allocation}")
 @tried
 @given(data=st.data())
 def test_what_is_planned_is_what_is_released(kind, data):
@@ -274,7 +274,7 @@ def test_what_is_planned_is_what_is_released(kind, data):
         assert_same(made, released(kind, drawn, fitted=False))
 
 
-@pytest.mark.parametrize("kind", MEASURED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", MEASURED, ids=lambda kind: f"{kind.name}-{kind.allocation}")
 @tried
 @given(data=st.data())
 def test_what_cannot_be_is_refused_alike(kind, data):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,9 @@ from mrf_matrix.forests.ensembles import Block
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.plan import label_signal
 from mrf_matrix.mechanisms.claim import squared_factor
-from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS, Measured
-from mrf_matrix.planning.plans.block_design import BlockChoice, choose_blocks
-from mrf_matrix.planning.plans.block_part import check_block
-from mrf_matrix.planning.plans.build import build_plan, tables_plan
+from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS
+from mrf_matrix.planning.plans.block_design import choose_blocks
+from mrf_matrix.planning.plans.block_part import check_block, tables_plan
 from mrf_matrix.planning.plans.cost import (
     ArraySize,
     array_sizes,
@@ -27,8 +26,6 @@ from mrf_matrix.planning.plans.cost import (
     release_seconds,
 )
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import kind_of
-from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual import ResidualPlan, residual_plan
 from mrf_matrix.residual.settings import Budget
@@ -155,41 +152,13 @@ def pooled_plan(
 ForestPlan = Plan | ResidualPlan | LabelPlan | PooledPlan
 
 
-class Choosing(Protocol):
-    """What the forest that follows asks of the plan of a claim."""
-
-    @property
-    def domain(self) -> Domain:
-        """The public domain."""
-
-    @property
-    def measured(self) -> Measured:
-        """The kind of forest."""
-
-    @property
-    def rest(self) -> Budget:
-        """What choices leave for it."""
-
-    @property
-    def neighboring(self) -> str:
-        """The neighbouring relation."""
-
-    @property
-    def n_records(self) -> int | None:
-        """Where their number is public."""
-
-    @property
-    def even_records(self) -> int | None:
-        """Records of even classes that tell as much, where a choice said so."""
-
-
 def forest_plan(
-    plan: Choosing,
+    plan: Any,
     kept: tuple[int, ...] | None,
     random_state: Any,
     provenance: Provenance = NOTHING,
 ) -> ForestPlan:
-    """Return the plan of the forest that a private plan takes, over attributes that were kept."""
+    """Return the plan of the forest that an `AutoPlan` takes, over attributes that were kept."""
     structure, measured = structure_generator(random_state), plan.measured
     known: Any = {"n_records": plan.n_records, "neighboring": plan.neighboring}
     if measured == "labels":
@@ -208,21 +177,15 @@ def forest_plan(
     return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
 
 
-def tables_of(plan: Choosing, budget: Budget, blocks: list[Block] | None) -> Plan:
+def tables_of(plan: Any, budget: Budget, blocks: list[Block] | None) -> Plan:
     """Return the plan of a posterior forest: of given blocks, or of those it would choose."""
-    return build_plan(
-        kind_of("tables"),
-        plan.domain,
-        BlockChoice("auto", blocks),
-        MeasurementSpec(budget, plan.neighboring),
-        np.random.default_rng(0),
-        n_records=plan.n_records,
-    )
+    return tables_plan(
+        plan.domain, budget, np.random.default_rng(0), n_records=plan.n_records,
+        neighboring=plan.neighboring, blocks=blocks,
+    )  # fmt: skip
 
 
-def blocks_of(
-    plan: Choosing, chosen: tuple[int, ...], structure: np.random.Generator
-) -> list[Block]:
+def blocks_of(plan: Any, chosen: tuple[int, ...], structure: np.random.Generator) -> list[Block]:
     """Return the blocks of chosen attributes: decided by public numbers and the choices.
 
     Attributes stand alone, as was checked before, where a design for few records does not fit.
@@ -246,6 +209,6 @@ def blocks_of(
     return blocks
 
 
-def single_attributes(plan: Choosing, attributes: Iterable[int]) -> list[Block]:
+def single_attributes(plan: Any, attributes: Iterable[int]) -> list[Block]:
     """Return a block for each attribute of more than one code."""
     return [(i,) for i in attributes if plan.domain.sizes[i] > 1]

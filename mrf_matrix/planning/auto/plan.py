@@ -170,16 +170,16 @@ class AutoPlan(StepTable):
         Without an integer `random_state` its public structure is another one than the fit's.
         """
         seed = self.random_state if isinstance(self.random_state, int) else 0
-        return forest_plan(self._for_even_classes, None, seed)
+        return forest_plan(self._even_plan, None, seed)
 
     @property
-    def _for_even_classes(self) -> "AutoPlan":
+    def _even_plan(self) -> "AutoPlan":
         return self if self.balance is None else plan_after_choice(self, self.n_records or 0)
 
     @property
     def announced_steps(self) -> tuple[AnnouncedStep, ...]:
         """Every choice, and the steps of the forest; one for all where attributes are screened."""
-        plan = self._for_even_classes
+        plan = self._even_plan
         choices = [AnnouncedStep.of(one) for one in plan.choices]
         if (screening := plan.screening) is None:
             return (*choices, *self.forest.announced_steps)

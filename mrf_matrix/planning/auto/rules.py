@@ -153,11 +153,11 @@ class Facts:
         """Whether records outweigh the noise of residuals, and tables see no more than these."""
         domain, budget, known = self.domain, self.budget, self.n_records
         d, k = domain.n_attributes, domain.n_classes
-        if not self.records or max(domain.sizes) > most_codes(k):
+        if known is None or not self.records or not (self.two or budget.norm == "l2"):
+            return False
+        if max(domain.sizes) > most_codes(k):
             return False
         if not budget.is_infinite and choice_epsilon(budget) >= LARGEST_RATE:
-            return False
-        if known is None or not (self.two or budget.norm == "l2"):
             return False
         signal = float(self.times) * residual_signal(known, budget, d, k)
         if signal < RESIDUAL_SIGNAL[budget.norm]:

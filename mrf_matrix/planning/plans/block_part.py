@@ -1,19 +1,26 @@
-"""Tables of blocks: what is measured, decided without data, and the tables of a release."""
+"""Tables of blocks: their plan, decided without data, and the tables of a release."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import name_few, public_records, short_repr, whole_number
 from mrf_matrix.base.provenance import FOREST, ChosenTuple, provenance_of
-from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import BlockTrees
-from mrf_matrix.forests.ensembles import Block, Ensemble, attribute_positions
+from mrf_matrix.forests.ensembles import (
+    Block,
+    Ensemble,
+    attribute_positions,
+    distinct_queries,
+    public_queries,
+)
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
 from mrf_matrix.mechanisms.claim import claiming_budgets, squared_factor
 from mrf_matrix.planning.plans.block_design import (
@@ -25,10 +32,12 @@ from mrf_matrix.planning.plans.block_design import (
     row_weights,
 )
 from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_kind import PlanKind, kind_of
 from mrf_matrix.posterior import BlockTable
 from mrf_matrix.release.plan import StrategyStep
 from mrf_matrix.voting.voting import naive_bayes_forest
-from strategies.operators import Marginals, Operator, RowScaled, check_allocation
+from strategies.operators import Marginals, Operator, check_allocation
 
 EQUAL = (1, 1)
 """Weights of tables and class totals that have equal shares of the budget: naive Bayes."""
@@ -42,13 +51,14 @@ class BlockPart(PlanPart):
     weights: tuple[int, int]  # of a block's leaves and of the class totals in what is measured
     design: BlockDesign | None = None  # why these blocks; None where nothing was chosen or judged
     choice: BlockChoice | None = None  # in a user's words
+    fits_effects: bool = True  # else naive Bayes, whose tables vote as they are
 
     def answers(self, release: Release) -> Array:
         """Return the leaf values, shape (o, k), the class totals last."""
         return release.answers / self.row_factors[:, None]
 
     def step(self, words: str) -> StrategyStep:
-        if isinstance(self.workload, Marginals):
+        if not self.fits_effects:
             return super().step(words)
         used = sum(map(len, self.blocks))
         tables = f"tables of {len(self.blocks)} blocks" if len(self.blocks) > 1 else "a table"
@@ -100,14 +110,16 @@ class BlockPart(PlanPart):
         share = largest_scale / made.law.scale
         leaf = max(1, int(self.weights[0] * share))
         weights = leaf, max(1, leaf * self.weights[1] // self.weights[0])
-        weighted = RowScaled(_row_weights(weights, self.workload.shape[0]), self.workload)
-        mechanism = calibrate(weighted, made.budget, neighboring=made.neighboring)
+        domain = self.forest.domain
+        mechanism = calibrate(
+            block_tables(domain, self.blocks, weights), made.budget, neighboring=made.neighboring
+        )
         return replace(self, weights=weights, mechanism=mechanism)
 
     @property
     def fitted_blocks(self) -> list[list[int]]:
         """Codes of the attributes of each block, whose posterior is fitted."""
-        if isinstance(self.workload, Marginals):  # naive Bayes, which fits none
+        if not self.fits_effects:
             return []
         return [[self.forest.domain.sizes[i] for i in block] for block in self.blocks]
 
@@ -117,6 +129,71 @@ def _row_weights(weights: tuple[int, int], rows: int) -> Array:
     found = np.full(rows, float(weights[0]))
     found[-1] = weights[1]
     return found
+
+
+def plan_blocks(
+    kind: PlanKind,
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    structure: np.random.Generator,
+    choice: BlockChoice,
+    *,
+    neighboring: str,
+    n_records: int | None,
+    n_classes: int | None = None,
+    queries: ArrayLike | None = None,
+    delta: float = 0.0,
+) -> Plan:
+    """Return the plan of tables of blocks, or of naive Bayes, without data.
+
+    `structure`: shuffles attributes; `n_records`: where it is public; `queries`: see `plan`;
+    `delta`: the δ that the claim is stated for.
+    """
+    started = perf_counter()
+    if not kind.chooses_blocks:
+        part = single_attributes(domain, budget, neighboring)
+    else:
+        classes = domain.n_classes if n_classes is None else n_classes
+        part = block_part(
+            domain, budget, structure, choice, n_classes=classes, n_records=n_records,
+            neighboring=neighboring,
+        )  # fmt: skip
+    made = plan_of_part(kind, domain, part, n_records, queries, n_classes=n_classes, delta=delta)
+    return replace(made, select_seconds=perf_counter() - started)
+
+
+def tables_plan(
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    structure: np.random.Generator,
+    *,
+    n_records: int | None,
+    neighboring: str,
+    blocks: Any = None,
+    n_blocks: int | str = "auto",
+    delta: float = 0.0,
+) -> Plan:
+    """Return the plan of a posterior forest; `blocks`, `n_blocks`: as a user gives them."""
+    return plan_blocks(
+        kind_of("tables"), domain, budget, structure, BlockChoice(n_blocks, blocks),
+        neighboring=neighboring, n_records=n_records, delta=delta,
+    )  # fmt: skip
+
+
+def plan_of_part(
+    kind: PlanKind,
+    domain: Domain,
+    part: PlanPart,
+    n_records: int | None = None,
+    queries: ArrayLike | None = None,
+    *,
+    n_classes: int | None = None,
+    delta: float = 0.0,
+) -> Plan:
+    """Return the plan of one measurement that is decided already; parameters as `plan_blocks`."""
+    codes, often, _ = distinct_queries([part.ensemble], public_queries(domain, queries))
+    classes = domain.n_classes if n_classes is None else n_classes
+    return Plan(domain, kind, (part,), codes, often, classes, n_records, 0.0, delta=delta)
 
 
 def block_part(
@@ -172,17 +249,18 @@ def design_of(
 
 
 def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -> BlockPart:
-    """Return a block for each attribute with two codes, all weights equal: naive Bayes.
-
-    Its leaves are held as the marginals that they are: a weight a table, where a mask for every
-    leaf takes leaves times codes.
-    """
+    """Return a block for each attribute with two codes, all weights equal: naive Bayes."""
     blocks = tuple((i,) for i, size in enumerate(domain.sizes) if size > 1)
-    forest = naive_bayes_forest(domain)
-    workload = Marginals(domain.sizes, [*blocks, ()], [1] * (len(blocks) + 1))
+    workload = block_tables(domain, blocks, EQUAL)
     mechanism = calibrate(workload, budget, neighboring=neighboring)
-    whole = Ensemble(tuple(range(domain.n_attributes)), forest)
-    return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
+    whole = Ensemble(tuple(range(domain.n_attributes)), naive_bayes_forest(domain))
+    return BlockPart(whole, workload, None, mechanism, blocks, EQUAL, fits_effects=False)
+
+
+def block_tables(domain: Domain, blocks: Sequence[Block], weights: tuple[int, int]) -> Marginals:
+    """Return the weighted tables of blocks and of the class totals: the leaves of `BlockTrees`."""
+    leaf, total = weights
+    return Marginals(domain.sizes, [*blocks, ()], [leaf] * len(blocks) + [total])
 
 
 def _parse_blocks(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...]:
@@ -219,11 +297,10 @@ def weighted_blocks(
     for block in blocks:
         check_block(domain, block, n_classes)
     forest = BlockTrees(blocks).grow(domain)
-    workload = path_matrix(forest)
-    weighted = RowScaled(_row_weights(weights, forest.n_leaves), workload)
-    mechanism = calibrate(weighted, budget, neighboring=neighboring)
+    mechanism = calibrate(block_tables(domain, blocks, weights), budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
-    return BlockPart(whole, workload, None, mechanism, blocks, weights)
+    tables = block_tables(domain, blocks, EQUAL)
+    return BlockPart(whole, tables, None, mechanism, blocks, weights)
 
 
 def check_block(domain: Domain, block: Block, n_classes: int) -> None:

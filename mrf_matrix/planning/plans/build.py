@@ -6,10 +6,9 @@ is what is released.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,11 +28,11 @@ from mrf_matrix.forests.ensembles import (
 )
 from mrf_matrix.mechanisms.claim import budget_shares
 from mrf_matrix.planning.plans.block_design import BlockChoice
-from mrf_matrix.planning.plans.block_part import block_part, single_attributes
+from mrf_matrix.planning.plans.block_part import plan_blocks
 from mrf_matrix.planning.plans.cost import check_forest
 from mrf_matrix.planning.plans.part import Budget, PlanPart
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import NaiveBayes, PlanKind, kind_of
+from mrf_matrix.planning.plans.plan_kind import PlanKind
 from mrf_matrix.planning.plans.strategy_choice import (
     AUTO,
     VOTES,
@@ -278,62 +277,10 @@ def build_plan(
     if isinstance(design, EnsembleDesign):
         forests = PublicForests.grow(kind, domain, design, structure, use)
         return forests.plan(measuring, codes, n_classes=classes, n_records=n_records)
-    started = perf_counter()
-    budget, relation = measuring.budget, measuring.neighboring
-    if isinstance(kind, NaiveBayes):
-        part = single_attributes(domain, budget, relation)
-    else:
-        part = block_part(
-            domain, budget, structure, design, n_classes=classes, n_records=n_records,
-            neighboring=relation,
-        )  # fmt: skip
-    made = plan_of_part(
-        kind, domain, part, n_records, codes, n_classes=classes, delta=measuring.delta
-    )
-    return replace(made, select_seconds=perf_counter() - started)
-
-
-def tables_plan(
-    domain: Domain,
-    budget: Budget,
-    structure: np.random.Generator,
-    *,
-    n_records: int | None,
-    neighboring: str,
-    blocks: Any = None,
-    n_blocks: int | str = "auto",
-    delta: float = 0.0,
-) -> Plan:
-    """Return the plan of tables, without data.
-
-    `structure`: shuffles attributes; `n_records`: where it is public; `blocks`, `n_blocks`: by
-    hand; `delta`: the δ that the claim is stated for.
-    """
-    return build_plan(
-        kind_of("tables"),
-        domain,
-        BlockChoice(n_blocks, blocks),
-        MeasurementSpec(budget, neighboring, delta=delta),
-        structure,
-        n_records=n_records,
-        use="study" if budget.is_infinite else "release",
-    )
-
-
-def plan_of_part(
-    kind: PlanKind,
-    domain: Domain,
-    part: PlanPart,
-    n_records: int | None = None,
-    queries: ArrayLike | None = None,
-    *,
-    n_classes: int | None = None,
-    delta: float = 0.0,
-) -> Plan:
-    """Return the plan of one measurement that is decided already; parameters as `build_plan`."""
-    codes, often, _ = distinct_queries([part.ensemble], public_queries(domain, queries))
-    classes = domain.n_classes if n_classes is None else n_classes
-    return Plan(domain, kind, (part,), codes, often, classes, n_records, 0.0, delta=delta)
+    return plan_blocks(
+        kind, domain, measuring.budget, structure, design, neighboring=measuring.neighboring,
+        n_records=n_records, n_classes=classes, queries=codes, delta=measuring.delta,
+    )  # fmt: skip
 
 
 def share_by_rule(

@@ -253,7 +253,7 @@ def peak_bytes(plan: object) -> int:
     >>> for kind in ("naive_bayes", "tables"):
     ...     print(f"{peak_bytes(plan(wide, kind, epsilon=1)) / 1e6:.1f} MB")
     0.2 MB
-    214.6 MB
+    208.6 MB
     """
     return sum(one.nbytes for one in array_sizes(plan))
 

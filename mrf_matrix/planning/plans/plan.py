@@ -11,7 +11,6 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import shorten
-from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.error.expected_errors import least_amount
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
@@ -58,11 +57,6 @@ class Plan(PlannedErrors, StepTable):
     @property
     def title(self) -> str:  # type: ignore[override]  # of the other plans one constant each
         return TITLES[self.kind.name]
-
-    @property
-    def provenance(self) -> Provenance:
-        """Where all that is measured came from: the domain, forests, and what they rest on."""
-        return join([self.domain.provenance, *(part.provenance for part in self.parts)])
 
     @property
     def questions(self) -> tuple[KeptTable, ...]:
@@ -127,12 +121,10 @@ class Plan(PlannedErrors, StepTable):
         grows: it is found by bisection.
         """
 
-        def at_amount(amount: Fraction) -> Plan:
+        def plan_at(amount: Fraction) -> Plan:
             return replace(self, parts=parts_at_budget(self.parts, self.budget.of(amount)))
 
-        return at_amount(
-            least_amount(lambda amount: bool((at_amount(amount).row_rms <= limits).all()))
-        )
+        return plan_at(least_amount(lambda amount: bool((plan_at(amount).row_rms <= limits).all())))
 
     def _with_budget(self, budget: PureDP | ZCDP, delta: float) -> Self:
         """Return the plan at another budget, without new linear algebra."""

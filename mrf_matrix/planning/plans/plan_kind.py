@@ -23,8 +23,8 @@ its hard vote from one class to another. The noise of both, and of one query at 
 `mrf_matrix.error.noise_sums`.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,45 +79,52 @@ OF_TREES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlanKind:
-    """What a plan measures, and what its answers are.
+    """What a plan measures, and what its answers are: one row for each word and allocation."""
 
-    Subclasses are values without arrays, one for each word and allocation.
-    """
-
-    voting: str  # how answers become votes, one of `votings`
-
-    name: ClassVar[str]  # the word of `mrf_matrix.base.kinds`
-    allocation: ClassVar[str] = "matrix"  # where the noise goes, in a user's words
-    votings: ClassVar[tuple[str, ...]]  # rules that the kind knows, its default first
+    name: str  # the word of `mrf_matrix.base.kinds`
+    votings: tuple[str, ...]  # rules that the kind knows, its default first
     # those that the objective "accuracy" can judge without data
-    imagined_votings: ClassVar[tuple[str, ...]]
+    imagined_votings: tuple[str, ...] = ()
+    voting: str = ""  # how answers become votes, one of `votings`; of a row of the table none
+    allocation: str = "matrix"  # where the noise goes, in a user's words
     # whether answers are leaf values, of which votes are made afterwards; else they are votes
-    releases_leaves: ClassVar[bool] = False
+    releases_leaves: bool = False
     # whether votes are sums of answers, so that they have an expected error
-    votes_add: ClassVar[bool] = True
-    is_disjoint: ClassVar[bool] = False  # whether each record is counted in one tree only
-    voting_is_measured: ClassVar[bool] = False  # whether the table depends on the voting
-    grows_trees: ClassVar[bool] = True  # random trees; else its forests are tables of blocks
-    chooses_blocks: ClassVar[bool] = False  # whether a user, or the plan, chooses blocks
+    votes_add: bool = True
+    is_disjoint: bool = False  # whether each record is counted in one tree only
+    voting_is_measured: bool = False  # whether the table depends on the voting
+    grows_trees: bool = True  # random trees; else its forests are tables of blocks
+    chooses_blocks: bool = False  # whether a user, or the plan, chooses blocks
     # whether answers are the votes of given queries, planned when they come
-    answers_queries: ClassVar[bool] = False
-    chooses_strategies: ClassVar[bool] = True  # else the answers themselves are measured
-    # n_trees, time_limit: usual trees, and usual seconds of the search for a strategy
-    n_trees: ClassVar[int] = 128
-    time_limit: ClassVar[float] = 8.0
+    answers_queries: bool = False
+    chooses_strategies: bool = True  # else the answers themselves are measured
+    n_trees: int = 128  # usual trees
+    time_limit: float = 8.0  # usual seconds of the search for a strategy
     # whether tables are measured one after another, the later ones chosen by earlier releases
-    is_sequence: ClassVar[bool] = False
-    table_rows: ClassVar[str] = "cells"  # what the private table has a row for
-    measured: ClassVar[str] = "cells of the domain"  # what is measured, in the words of a report
+    is_sequence: bool = False
+    measured: str = "cells of the domain"  # what is measured, in the words of a report
     # what the classifier takes of a design, beside budget, relation and seed
-    parameters: ClassVar[tuple[str, ...]] = OF_TREES
+    parameters: tuple[str, ...] = OF_TREES
+
+    def __repr__(self) -> str:
+        return f"PlanKind({self.name}, {self.allocation}, {self.voting})"
+
+    @property
+    def table_rows(self) -> str:
+        """What the private table has a row for."""
+        return "leaves" if self.is_disjoint else "cells"
 
     @property
     def counts_votes(self) -> bool:
         """Whether the table holds one vote for each leaf in place of counts."""
-        return False
+        return self.voting_is_measured and self.voting == "hard"
+
+    @property
+    def measures_blocks(self) -> bool:
+        """Whether tables of blocks are all that is measured."""
+        return self.releases_leaves and not self.grows_trees
 
     def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
         """Return what is asked of an ensemble's private table: leaves, or the queries' votes."""
@@ -126,9 +133,15 @@ class PlanKind:
         return self.vote_workload(ensemble, queries)
 
     def vote_workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
-        """Return the weight votes of queries: ``Q Tᵀ T``, the sums of the leaves they reach."""
+        """Return the weight votes of queries: ``Q Tᵀ T``, the sums of the leaves they reach.
+
+        Of a table of leaves whose votes are measured, ``Q Tᵀ``: the leaves that they reach.
+        """
         forest = ensemble.forest
-        return prediction_workload(forest, query_matrix(ensemble.view(queries), forest.domain))
+        asked = query_matrix(ensemble.view(queries), forest.domain)
+        if self.is_disjoint and self.answers_queries:
+            return Sparse(leaf_incidence(forest, asked))
+        return prediction_workload(forest, asked)
 
     def places(
         self, ensemble: Ensemble, codes: Codes, coins: np.random.Generator
@@ -150,18 +163,26 @@ class PlanKind:
 
         `ensemble`, `coins`: see `places`; `source`: the private data, over the whole domain.
         """
-        if self.is_disjoint:
+        if not self.is_disjoint:
+            return source.cells(ensemble.features)
+        if not self.answers_queries:
             return source.disjoint_leaves(ensemble, coins)
-        return source.cells(ensemble.features)
+        shape = (ensemble.forest.n_leaves, source.n_classes)
+        preference = coins.random(shape)  # before the coins: whatever the records
+        counts = source.disjoint_leaves(ensemble, coins)
+        return leaf_labels(counts, preference) if self.counts_votes else counts
 
     def own_strategy(self, ensemble: Ensemble, norm: Norm) -> Strategy | None:
-        return None
+        """Return the strategy of a baseline that is one; None where it is searched for."""
+        rule, levels, _ = self.allocation.partition("_levels")
+        return level_strategy(ensemble.forest, norm, rule) if levels else None
 
     def mechanism(
         self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str, law: Law
     ) -> Mechanism:
         """Return the noise that a strategy of the workload needs on this table."""
-        return calibrate(strategy, budget, neighboring=neighboring, workload=workload, law=law)
+        made = calibrate(strategy, budget, neighboring=neighboring, workload=workload, law=law)
+        return with_hard_votes(made) if self.counts_votes else made
 
     def baseline(
         self, workload: Operator, budget: Budget, neighboring: str, law: Law
@@ -170,67 +191,12 @@ class PlanKind:
 
         Only of kinds that choose none (`chooses_strategies`).
         """
-        return workload, calibrate(workload, budget, neighboring=neighboring, law=law)
-
-
-@dataclass(frozen=True)
-class Training(PlanKind):
-    """A strategy for the leaves of every ensemble."""
-
-    name: ClassVar[str] = "matrix"
-    votings: ClassVar[tuple[str, ...]] = NOISE_AWARE_VOTINGS
-    imagined_votings: ClassVar[tuple[str, ...]] = ("hard", "weight")
-    releases_leaves: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class PerTree(Training):
-    """The leaves of all trees, measured themselves."""
-
-    allocation: ClassVar[str] = "per_tree"
-    chooses_strategies: ClassVar[bool] = False
-    measured: ClassVar[str] = "every leaf of every tree"
-
-
-@dataclass(frozen=True)
-class Disjoint(Training):
-    """All leaves, each record in one tree only."""
-
-    allocation: ClassVar[str] = "disjoint"
-    chooses_strategies: ClassVar[bool] = False
-    is_disjoint: ClassVar[bool] = True
-    table_rows: ClassVar[str] = "leaves"
-    measured: ClassVar[str] = "every leaf, each record in one tree"
-
-    def baseline(
-        self, workload: Operator, budget: Budget, neighboring: str, law: Law
-    ) -> tuple[Operator, Mechanism]:
-        leaves = Identity(workload.shape[0])
-        return leaves, calibrate(leaves, budget, neighboring=neighboring, law=law)
-
-
-@dataclass(frozen=True)
-class UniformLevels(Training):
-    """All nodes, every level with the same weight."""
-
-    allocation: ClassVar[str] = "uniform_levels"
-
-    def own_strategy(self, ensemble: Ensemble, norm: Norm) -> Strategy:
-        return level_strategy(ensemble.forest, norm, self.allocation.removesuffix("_levels"))
-
-
-@dataclass(frozen=True)
-class GeometricLevels(UniformLevels):
-    """All nodes, weights growing with the number of nodes of their level."""
-
-    allocation: ClassVar[str] = "geometric_levels"
-
-
-@dataclass(frozen=True)
-class OptimalLevels(UniformLevels):
-    """All nodes of the levels that serve the leaves best."""
-
-    allocation: ClassVar[str] = "optimal_levels"
+        if self.is_disjoint and self.releases_leaves:
+            workload = Identity(workload.shape[0])
+        made = calibrate(workload, budget, neighboring=neighboring, law=law)
+        if self.answers_queries:
+            made = one_query_at_a_time(made, hard=self.counts_votes)
+        return workload, made
 
 
 def record_coins(
@@ -263,160 +229,64 @@ def leaves_in_trees(forest: Forest, codes: Codes, tree: NDArray[np.int64]) -> Co
     return leaves
 
 
-@dataclass(frozen=True)
-class Blocks(PlanKind):
-    """Blocks chosen without data, labelled by the posterior of their effects."""
+EVERY_LEAF = "every leaf of every tree"
 
-    name: ClassVar[str] = "tables"
-    votings: ClassVar[tuple[str, ...]] = ("posterior",)
-    imagined_votings: ClassVar[tuple[str, ...]] = ("posterior",)
-    releases_leaves: ClassVar[bool] = True
-    votes_add: ClassVar[bool] = False
-    chooses_strategies: ClassVar[bool] = False
-    grows_trees: ClassVar[bool] = False
-    chooses_blocks: ClassVar[bool] = True
-    parameters: ClassVar[tuple[str, ...]] = ("n_blocks", "blocks", "n_records")
-    measured: ClassVar[str] = "every leaf of every tree"
+TRAINING = PlanKind("matrix", NOISE_AWARE_VOTINGS, ("hard", "weight"), releases_leaves=True)
+BATCH = PlanKind(
+    "batch", ("weight",), ("weight",), answers_queries=True, time_limit=1.0, measured="votes",
+    parameters=tuple(name for name in OF_TREES if name not in ("allocation", "voting")),
+)  # fmt: skip
+SUBSAMPLE = PlanKind(
+    "subsample", ("weight", "hard"), ("weight", "hard"), answers_queries=True, is_disjoint=True,
+    voting_is_measured=True, n_trees=16, time_limit=1.0, measured="votes",
+)  # fmt: skip
+TABLES = PlanKind(
+    "tables", ("posterior",), ("posterior",), releases_leaves=True, votes_add=False,
+    grows_trees=False, chooses_blocks=True, chooses_strategies=False, measured=EVERY_LEAF,
+    parameters=("n_blocks", "blocks", "n_records"),
+)  # fmt: skip
+# steps whose shares are fixed before data: the claim and public numbers say all of them
+AUTO = PlanKind(
+    "auto", ("posterior",), votes_add=False, grows_trees=False, chooses_strategies=False,
+    is_sequence=True, measured="tables of counts and residuals, one after another",
+    parameters=("n_records", "delta"),
+)  # fmt: skip
 
-
-@dataclass(frozen=True)
-class NaiveBayes(Blocks):
-    """A block for each attribute, and class totals of the same weight: trees vote by product."""
-
-    name: ClassVar[str] = "naive_bayes"
-    votings: ClassVar[tuple[str, ...]] = ("product",)
-    imagined_votings: ClassVar[tuple[str, ...]] = ()
-    chooses_blocks: ClassVar[bool] = False
-    parameters: ClassVar[tuple[str, ...]] = ("n_records",)
-
-
-@dataclass(frozen=True)
-class Auto(PlanKind):
-    """Steps whose shares are fixed before data: the claim and public numbers say all of them."""
-
-    name: ClassVar[str] = "auto"
-    votings: ClassVar[tuple[str, ...]] = ("posterior",)
-    imagined_votings: ClassVar[tuple[str, ...]] = ()
-    votes_add: ClassVar[bool] = False
-    chooses_strategies: ClassVar[bool] = False
-    grows_trees: ClassVar[bool] = False
-    is_sequence: ClassVar[bool] = True
-    measured: ClassVar[str] = "tables of counts and residuals, one after another"
-    parameters: ClassVar[tuple[str, ...]] = ("n_records", "delta")
-
-
-@dataclass(frozen=True)
-class Additive(Auto):
-    """Planned by `ResidualPlan`."""
-
-    name: ClassVar[str] = "additive"
-    imagined_votings: ClassVar[tuple[str, ...]] = ("posterior",)
-
-
-@dataclass(frozen=True)
-class Labels(Auto):
-    """Planned by `LabelPlan`."""
-
-    name: ClassVar[str] = "labels"
-
-
-@dataclass(frozen=True)
-class Pool(Auto):
-    """Planned by `PooledPlan`."""
-
-    name: ClassVar[str] = "pool"
-
-
-@dataclass(frozen=True)
-class TwoStage(Auto):
-    """Trees that are chosen, and a strategy for their leaves, which is planned after them."""
-
-    name: ClassVar[str] = "two_stage"
-    votings: ClassVar[tuple[str, ...]] = VOTINGS
-    n_trees: ClassVar[int] = 8
-    parameters: ClassVar[tuple[str, ...]] = ("n_trees", "max_depth", "strategy", "time_limit")
-
-
-@dataclass(frozen=True)
-class Prediction(PlanKind):
-    """A strategy for the weight votes of the queries, ``Q Tᵀ T``."""
-
-    name: ClassVar[str] = "batch"
-    votings: ClassVar[tuple[str, ...]] = ("weight",)
-    imagined_votings: ClassVar[tuple[str, ...]] = ("weight",)
-    answers_queries: ClassVar[bool] = True
-    time_limit: ClassVar[float] = 1.0
-    measured: ClassVar[str] = "votes"
-    parameters: ClassVar[tuple[str, ...]] = tuple(
-        name for name in OF_TREES if name not in ("allocation", "voting")
-    )
-
-
-@dataclass(frozen=True)
-class Subsample(PlanKind):
-    """A strategy for the votes of the queries over leaves, ``Q Tᵀ``."""
-
-    name: ClassVar[str] = "subsample"
-    votings: ClassVar[tuple[str, ...]] = ("weight", "hard")
-    imagined_votings: ClassVar[tuple[str, ...]] = votings
-    answers_queries: ClassVar[bool] = True
-    is_disjoint: ClassVar[bool] = True
-    voting_is_measured: ClassVar[bool] = True
-    n_trees: ClassVar[int] = 16
-    time_limit: ClassVar[float] = 1.0
-    table_rows: ClassVar[str] = "leaves"
-    measured: ClassVar[str] = "votes"
-
-    @property
-    def counts_votes(self) -> bool:
-        return self.voting == "hard"
-
-    def vote_workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
-        """Return ``Q Tᵀ``: the leaves that the queries reach."""
-        forest = ensemble.forest
-        asked = query_matrix(ensemble.view(queries), forest.domain)
-        return Sparse(leaf_incidence(forest, asked))
-
-    def table(
-        self, ensemble: Ensemble, source: TableSource, coins: np.random.Generator
-    ) -> CellCounts:
-        shape = (ensemble.forest.n_leaves, source.n_classes)
-        preference = coins.random(shape)  # before the coins: whatever the records
-        counts = source.disjoint_leaves(ensemble, coins)
-        return leaf_labels(counts, preference) if self.counts_votes else counts
-
-    def mechanism(
-        self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str, law: Law
-    ) -> Mechanism:
-        mechanism = super().mechanism(strategy, workload, budget, neighboring, law)
-        return with_hard_votes(mechanism) if self.counts_votes else mechanism
-
-
-@dataclass(frozen=True)
-class PerQuery(Subsample):
-    """Every query measured by itself, without a strategy."""
-
-    allocation: ClassVar[str] = "per_query"
-    chooses_strategies: ClassVar[bool] = False
-    measured: ClassVar[str] = "every query"
-
-    def baseline(
-        self, workload: Operator, budget: Budget, neighboring: str, law: Law
-    ) -> tuple[Operator, Mechanism]:
-        measured = calibrate(workload, budget, neighboring=neighboring, law=law)
-        return workload, one_query_at_a_time(measured, hard=self.counts_votes)
-
-
-KINDS: tuple[type[PlanKind], ...] = (
-    Training, PerTree, Disjoint, UniformLevels, GeometricLevels, OptimalLevels, Prediction,
-    Subsample, PerQuery, Blocks, NaiveBayes, Auto, Additive, Labels, Pool, TwoStage,
+KINDS: tuple[PlanKind, ...] = (
+    TRAINING,
+    replace(TRAINING, allocation="per_tree", chooses_strategies=False, measured=EVERY_LEAF),
+    replace(
+        TRAINING, allocation="disjoint", chooses_strategies=False, is_disjoint=True,
+        measured="every leaf, each record in one tree",
+    ),
+    replace(TRAINING, allocation="uniform_levels"),
+    replace(TRAINING, allocation="geometric_levels"),
+    replace(TRAINING, allocation="optimal_levels"),
+    BATCH,
+    SUBSAMPLE,
+    replace(
+        SUBSAMPLE, allocation="per_query", chooses_strategies=False, measured="every query"
+    ),
+    TABLES,
+    replace(
+        TABLES, name="naive_bayes", votings=("product",), imagined_votings=(),
+        chooses_blocks=False, parameters=("n_records",),
+    ),
+    AUTO,
+    replace(AUTO, name="additive", imagined_votings=("posterior",)),
+    replace(AUTO, name="labels"),
+    replace(AUTO, name="pool"),
+    replace(
+        AUTO, name="two_stage", votings=VOTINGS, n_trees=8,
+        parameters=("n_trees", "max_depth", "strategy", "time_limit"),
+    ),
 )  # fmt: skip
 """Every kind of plan; the first of a name is that of its usual allocation."""
 
 UNSAID: object = object()  # what stands for a word that was not said
 
 
-def kinds_named(kind: object) -> tuple[type[PlanKind], ...]:
+def kinds_named(kind: object) -> tuple[PlanKind, ...]:
     """Return the kinds of a word, one for each allocation; ValueError if there is none."""
     word = one_word("kind", kind, tuple(WORDS))
     return tuple(one for one in KINDS if one.name == word)
@@ -428,7 +298,7 @@ def kind_of(kind: object, allocation: object = "matrix", voting: object = UNSAID
     Raises ValueError if a word is unknown, or no word of this kind.
 
     >>> kind_of("matrix", "per_tree")
-    PerTree(voting='hard')
+    PlanKind(matrix, per_tree, hard)
     """
     able = kinds_named(kind)
     kinds = {one.allocation: one for one in able}
@@ -444,4 +314,4 @@ def kind_of(kind: object, allocation: object = "matrix", voting: object = UNSAID
             f"voting={short_repr(voting)} with kind={short_repr(kind)}: expected "
             f"{' or '.join(map(repr, votings))}."
         )
-    return kinds[allocation](rule)
+    return replace(kinds[allocation], voting=rule)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
@@ -39,55 +40,6 @@ def weigh_whole(plan: Callable[[], object]) -> Iterator[None]:
         SIGNAL_CHECK.reset(token)
 
 
-def records_behind(
-    kind: PlanKind,
-    parts: Sequence[PlanPart],
-    queries: Codes,
-    n_records: int | None,
-    *,
-    leaves: bool,
-) -> Array:
-    """Return the records of each leaf, or of each query's votes, if all cells are as likely.
-
-    `queries` (b, d); `n_records`: the public number of records; `leaves`: of leaves; else of the
-    queries' votes.
-
-    Raises ValueError if the public number of records is not known.
-    """
-    if n_records is None:
-        raise ValueError(
-            "n_records is not known: expected plan(..., n_records=N), the public number of records."
-        )
-    if kind.counts_votes:
-        return np.full(len(queries), float(sum(part.forest.n_trees for part in parts)))
-    shares = []
-    for part in parts:
-        one = leaf_shares(part) if leaves else vote_shares_of(part, queries)
-        shares.append(one / (part.forest.n_trees if kind.is_disjoint else 1))
-    stacked = np.concatenate(shares) if leaves else np.sum(shares, axis=0)
-    return np.asarray(n_records * stacked)
-
-
-def vote_variances(kind: PlanKind, parts: Sequence[PlanPart], queries: Codes) -> Array:
-    """Return the expected squared error of every query's weight votes in one class, (b,)."""
-    if not kind.votes_add:
-        raise ValueError(
-            f"kind={kind.name!r} votes by product under a model, and such votes have no expected "
-            f"error or flip probability: expected answers (leaves), or another kind."
-            + " The objective 'accuracy' judges it."
-            * bool(kind.imagined_votings)
-        )
-    total = np.zeros(len(queries))
-    for part in parts:
-        if not kind.releases_leaves:
-            total += part.row_variances
-        elif part.stands_alone:  # every leaf has its own noise
-            total += part.row_variances[part.ensemble.leaves_reached(queries)].sum(axis=1)
-        else:
-            total += part.variances_of(kind.vote_workload(part.ensemble, queries))
-    return total
-
-
 def leaf_shares(part: PlanPart) -> NDArray[np.float64]:
     """Return each leaf's share of the cells: of the records too, if cells are as likely, (o,)."""
     if isinstance(part.workload, Marginals):  # whole tables, whose cells are alike
@@ -96,12 +48,6 @@ def leaf_shares(part: PlanPart) -> NDArray[np.float64]:
     sums = path_matrix(part.forest).row_sums()
     size = part.forest.domain.size
     return np.array([int(value) / size for value in sums])
-
-
-def vote_shares_of(part: PlanPart, queries: Codes) -> NDArray[np.float64]:
-    """Return the share of the records that the leaves of each query add up to, (b,)."""
-    shares = leaf_shares(part)
-    return np.asarray(shares[part.ensemble.leaves_reached(queries)].sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,6 +116,11 @@ class PlannedErrors:
     def neighboring(self) -> str:
         """The neighbouring relation of the claim."""
         return self.parts[0].mechanism.neighboring
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where all that is measured came from: the domain, forests, and what they rest on."""
+        return join([self.domain.provenance, *(part.provenance for part in self.parts)])
 
     @cached_property
     def steps(self) -> tuple[StrategyStep, ...]:
@@ -245,7 +196,23 @@ class PlannedErrors:
         ValueError
             Of kind "tables", whose trees vote by product: such votes have no expected error.
         """
-        return vote_variances(self.kind, self.parts, self.queries)
+        kind = self.kind
+        if not kind.votes_add:
+            raise ValueError(
+                f"kind={kind.name!r} votes by product under a model, and such votes have no "
+                f"expected error or flip probability: expected answers (leaves), or another kind."
+                + " The objective 'accuracy' judges it."
+                * bool(kind.imagined_votings)
+            )
+        total = np.zeros(len(self.queries))
+        for part in self.parts:
+            if not kind.releases_leaves:
+                total += part.row_variances
+            elif part.stands_alone:  # every leaf has its own noise
+                total += part.row_variances[part.ensemble.leaves_reached(self.queries)].sum(axis=1)
+            else:
+                total += part.variances_of(kind.vote_workload(part.ensemble, self.queries))
+        return total
 
     @property
     def rms_per_vote(self) -> float:
@@ -315,7 +282,23 @@ class PlannedErrors:
         return self._records_behind(False)
 
     def _records_behind(self, leaves: bool) -> Array:
-        return records_behind(self.kind, self.parts, self.queries, self.n_records, leaves=leaves)
+        """Return the records of each leaf, or of each query's votes, if all cells are as likely."""
+        if self.n_records is None:
+            raise ValueError(
+                "n_records is not known: expected plan(..., n_records=N), the public number of "
+                "records."
+            )
+        if self.kind.counts_votes:
+            trees = sum(part.forest.n_trees for part in self.parts)
+            return np.full(len(self.queries), float(trees))
+        shares = []
+        for part in self.parts:
+            one = leaf_shares(part)
+            if not leaves:
+                one = one[part.ensemble.leaves_reached(self.queries)].sum(axis=1)
+            shares.append(one / (part.forest.n_trees if self.kind.is_disjoint else 1))
+        stacked = np.concatenate(shares) if leaves else np.sum(shares, axis=0)
+        return np.asarray(self.n_records * stacked)
 
     @property
     def signal_to_noise(self) -> Array:

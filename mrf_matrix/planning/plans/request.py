@@ -25,7 +25,7 @@ from mrf_matrix.planning.plans.block_part import blocks_budget
 from mrf_matrix.planning.plans.build import Design, build_plan
 from mrf_matrix.planning.plans.federated_plan import quorum_of, share_plan
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import UNSAID, Blocks, PlanKind, TwoStage, kind_of
+from mrf_matrix.planning.plans.plan_kind import UNSAID, PlanKind, kind_of
 from mrf_matrix.planning.plans.strategy_choice import AUTO, MeasurementSpec
 from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, majority_trees, two_stage_plan
 
@@ -198,7 +198,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     schema, source = _schema(domain, forest)
     claim, known = (epsilon, delta, rho), target_rms is None or what.is_sequence
     budget = claimed_budget(*claim) if known else _target_budget(*claim)
-    if known and isinstance(what, Blocks):
+    if known and what.measures_blocks:
         choice = BlockChoice(n_blocks, blocks) if what.chooses_blocks else None
         budget = blocks_budget(claim, schema, choice, n_records, neighboring)
     quorum = quorum_of(parties, dropouts, colluders, remove_excess)
@@ -227,7 +227,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         if queries is not None or n_classes is not None:
             raise ValueError(f"queries and n_classes with kind={what.name!r}: leave them out.")
         schema.required_target()
-        if isinstance(what, TwoStage):
+        if what.name == "two_stage":
             grown = majority_trees(whole_number("n_trees", trees), max_depth, neighboring)
             return two_stage_plan(
                 schema, budget, grown, measuring=measuring, random_state=random_state,

@@ -246,28 +246,6 @@ def with_verdict(report: "PrivacyReport", plan: Plan) -> "PrivacyReport":
     return report.with_public_number().with_note(f"{NOTE}{verdict_of(plan)}")
 
 
-@dataclass(frozen=True)
-class SignalCheck:
-    """Weighs plans before they are paid for: tells the verdict, and refuses where it is strict."""
-
-    n_records: int | None  # the public number of records, for plans that take none
-    strict: bool
-    verdicts: list[Verdict]  # of the plans that were weighed
-
-    def weigh(self, plan: Plan) -> None:
-        """Weigh a plan, unless its budget is spent already.
-
-        Raises NoiseError if noise leaves nothing, or that is not known.
-        """
-        if is_charged():
-            return
-        found = verdict_of(plan, self.n_records)
-        self.verdicts.append(found)
-        tell(f"SignalCheck: {found}")
-        if self.strict and (refusal := found.refusal) is not None:
-            raise NoiseError(f"strict: {refusal}.")
-
-
 @contextmanager
 def weigh_signals(
     n_records: int | None = None,
@@ -277,16 +255,23 @@ def weigh_signals(
 ) -> Iterator[list[Verdict]]:
     """Weigh signal against noise of every fit inside, before it spends; give the verdicts.
 
+    A plan whose budget is spent already is not weighed.
+
     `n_records`: the *public* number of records, for classifiers that take none; `strict`: refuse
-    fits whose labels would be chance, and those of which that is not known; `check`: refuses plans
-    for another reason.
+    fits whose labels would be chance, and those of which that is not known, by a NoiseError;
+    `check`: refuses plans for another reason.
     """
     verdicts: list[Verdict] = []
-    weigh_signals = SignalCheck(n_records, strict, verdicts)
 
     def check_and_weigh(plan: Any) -> None:
         check(plan)
-        weigh_signals.weigh(plan)
+        if is_charged():
+            return
+        found = verdict_of(plan, n_records)
+        verdicts.append(found)
+        tell(f"Weighing: {found}")
+        if strict and (refusal := found.refusal) is not None:
+            raise NoiseError(f"strict: {refusal}.")
 
     token = SIGNAL_CHECK.set(check_and_weigh)
     try:

@@ -18,6 +18,7 @@ from mrf_matrix.base.workers import bounded_jobs, run_tasks
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.mechanisms.claim import claimed_budget, epsilon_or_default
+from mrf_matrix.planning.plain_values import key_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import kinds_named
 from mrf_matrix.planning.plans.request import Amount
@@ -39,7 +40,6 @@ from mrf_matrix.planning.search.tuning import (
     Tuning,
     auto_kinds,
     default_spaces,
-    design_key,
     designs_of,
     kind_word,
     not_tried,
@@ -242,7 +242,7 @@ default="auto"
 
     if progress:
         progress("designs", _count(designs, done), total)
-    left = structures_of([design for design in designs if design_key(design) not in done])
+    left = structures_of([design for design in designs if key_of(design) not in done])
     easy = [group for group in left if not search_all and _may_be_ruled_out(group[0], kind, goal)]
     interrupted = False
     try:
@@ -256,7 +256,7 @@ default="auto"
     able = [
         design
         for design in designs
-        if (trial := done.get(design_key(design))) is not None
+        if (trial := done.get(key_of(design))) is not None
         and not trial.searched
         and min(trial.floor, trial.value) <= least
     ]
@@ -277,7 +277,7 @@ def _may_be_ruled_out(design: Design, kind: str, goal: Objective) -> bool:
 
 def _finished_trial(design: Design, done: Mapping[str, Trial], least: float) -> Trial | None:
     """Return a design's trial with the design as it was asked for: a file holds names of arrays."""
-    found = done.get(design_key(design))
+    found = done.get(key_of(design))
     if found is None:
         return None
     note = found.note
@@ -291,7 +291,7 @@ def _finished_trial(design: Design, done: Mapping[str, Trial], least: float) -> 
 
 
 def _count(designs: list[Design], done: Mapping[str, Trial]) -> int:
-    return sum(design_key(design) in done for design in designs)
+    return sum(key_of(design) in done for design in designs)
 
 
 def _check_imagining(

@@ -113,7 +113,7 @@ def designs_of(space: Space) -> list[dict[str, Any]]:
     return [dict(zip(checked, chosen, strict=True)) for chosen in product(*checked.values())]
 
 
-def searchable_kind(kind: object) -> type[PlanKind]:
+def searchable_kind(kind: object) -> PlanKind:
     """Return the kind of a word, whose designs can be compared without data.
 
     Raises ValueError if there is none, or only one design of it.
@@ -202,16 +202,12 @@ class Trial:
     @property
     def key(self) -> str:
         """Tell designs apart."""
-        return design_key(self.design)
+        return key_of(self.design)
 
     def row(self) -> dict[str, Any]:
         """Return design and figures in one flat row."""
         figures = asdict(replace(self, design={}))
         return {**self.design, **{name: figures[name] for name in figures if name != "design"}}
-
-
-def design_key(design: Mapping[str, Any]) -> str:
-    return key_of(design)
 
 
 def not_tried(design: dict[str, Any], note: str) -> Trial:
@@ -226,7 +222,7 @@ class TrialFile(RunFile):
 
     def load(self) -> list[Trial]:
         """Return the finished trials."""
-        return self.stored(Trial)
+        return self.load_rows(Trial)
 
     def save(self, trials: list[Trial]) -> None:
         """Write all finished trials."""
@@ -268,7 +264,7 @@ class Tuning(Tabular):
     Attributes
     ----------
     trials : tuple of Trial
-        Best first (see `ranked`), then designs that were refused, then those that were not tried.
+        Best first (`rank_trials`), then designs that were refused, then those that were not tried.
     objective : str
         Name of what was minimised.
     request : dict

@@ -278,7 +278,7 @@ def test_every_kind_that_may_follow_a_choice_is_refused_before_the_charge():
     domain, ledger = Domain.from_sizes([4] * 60, 2), PrivacyLedger(epsilon=1)
     model = PrivateForestClassifier(domain, epsilon=1, n_records=200_000, ledger=ledger)
     assert model.plan().name == "residual forest"
-    with memory_cap(50_000), pytest.raises(MemoryCapError, match="paths"):
+    with memory_cap(50_000), pytest.raises(MemoryCapError, match="occupied cells"):
         model.fit(np.zeros((4, 60), dtype=int), np.zeros(4, dtype=int))
     assert ledger.spent == 0
 

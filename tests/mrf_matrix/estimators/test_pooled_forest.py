@@ -102,7 +102,7 @@ BEFORE = {
     "the tree's plan": (forest_plan, "label_plan"),
     "the tables' plan": (forest_plan, "tables_plan"),
     "whether both fit": (plan_fit, "check_before_release"),
-    "the records": (plan_fit, "held"),
+    "the records": (plan_fit, "hold_data"),
     "the tree's counts": (labels, "joint_counts"),
     "the tree's weights": (labels, "check_private_allocation"),
 }
@@ -144,7 +144,7 @@ LOST = {
     "noise of the tables": (curators, "measure", 2, False),
     "what tables tell": (tables, "product_posterior", 3, True),
     "the pool": (PooledPosterior, "of", 3, True),
-    "before residuals": (learning, "_started", 2, True),
+    "before residuals": (learning, "_measure_totals", 2, True),
     "a pass of residuals": (learning, "_with_first_pass", 3 + len(SIZES), True),
 }
 """Where it is interrupted, what has been released by then, and whether a draw was not lost."""

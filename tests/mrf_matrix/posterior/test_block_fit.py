@@ -16,8 +16,14 @@ from mrf_matrix.posterior.block_effects import (
     fit_interactions,
     fit_main_effects,
 )
-from mrf_matrix.posterior.block_fit import Arrow, BlockFit, BlockModel, EffectPrior, newton_step
-from mrf_matrix.posterior.block_table import check_blocks
+from mrf_matrix.posterior.block_fit import (
+    Arrow,
+    BlockFit,
+    BlockModel,
+    EffectPrior,
+    check_blocks,
+    newton_step,
+)
 from mrf_matrix.posterior.product import MOST_TRUST, _effects, _overall
 
 

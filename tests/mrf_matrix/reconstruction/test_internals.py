@@ -117,7 +117,7 @@ def test_exchanges_find_the_best_of_all_supports():
             start = tables.project(generator.normal(size=(4, 2)), np.ones(4))
             found = minimise_by_exchange(gram, right, tables, start, 0.0)
             assert found.min() >= 0
-            assert found == pytest.approx(tables.met(found))
+            assert found == pytest.approx(tables.meet_totals(found))
             slope = gram @ found - right
             assert tables.gap(found, slope) == pytest.approx(0, abs=1e-9)
             worse = tables.gap(start, gram @ start - right)  # negative control

@@ -257,7 +257,7 @@ class Deck:
         self.coins, self.shown = coins, [] if shown is None else shown
         self.mine = np.arange(len(coins))
 
-    def dealt(self, share, bits):
+    def deal(self, share, bits):
         assert share == DEALT.partition_share
         heads = np.array(self.coins)
         return [self.of(self.mine[heads]), self.of(self.mine[~heads])]

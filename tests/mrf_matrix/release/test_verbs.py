@@ -76,7 +76,7 @@ def test_trees_see_records_and_noise_within_the_verbs_alone(name, guarded, monke
 
     monkeypatch.setattr(PrivateMultinomialTrees, "grow", watched(PrivateMultinomialTrees.grow))
     monkeypatch.setattr(multinomial, "private_labels", watched(multinomial.private_labels))
-    for verb in ("cells", "dealt"):
+    for verb in ("cells", "deal"):
         monkeypatch.setattr(EncodedRecords, verb, watched(getattr(EncodedRecords, verb)))
     monkeypatch.setattr(curators, "measure", watched(curators.measure))
     records = Records()
