@@ -170,8 +170,8 @@ def allocate(
     squares, costs = recovered_squares(asked, measured, recovery)
     costs = np.unique(costs if norm == "l1" else costs**2, axis=0)
     programme = Programme.of(
-        np.zeros((0, squares.shape[1])) if least else _summed(problem, squares, weights),
-        _within(squares, limits, norm),
+        np.zeros((0, squares.shape[1])) if least else _group_sums(problem, squares, weights),
+        _target_rows(squares, limits, norm),
         costs,
         norm,
         constraints,
@@ -221,7 +221,7 @@ def recovered_squares(
     return np.asarray((found / largest) ** 2), np.asarray(np.abs(over).T * largest)
 
 
-def _summed(problem: Problem, squares: Array, weights: ArrayLike | None) -> Array:
+def _group_sums(problem: Problem, squares: Array, weights: ArrayLike | None) -> Array:
     omega = np.ones(len(squares)) if weights is None else checked_weights(weights, len(squares))
     labels = problem.aim.groups
     if labels is None:
@@ -231,7 +231,7 @@ def _summed(problem: Problem, squares: Array, weights: ArrayLike | None) -> Arra
     return np.asarray(sums[sums.any(axis=1)])
 
 
-def _within(squares: Array, limits: Array | None, norm: Norm) -> Array:
+def _target_rows(squares: Array, limits: Array | None, norm: Norm) -> Array:
     """Return variances over squared targets, one row for each finite one."""
     if limits is None:
         return np.zeros((0, squares.shape[1]))

@@ -113,7 +113,7 @@ class AffineRows:
             np.concatenate([np.zeros(0, dtype=bool), *equal]),
         )
 
-    def over(self, units: Array) -> "AffineRows":
+    def rescale(self, units: Array) -> "AffineRows":
         """Return the same of y over units, every row over its largest number."""
         slopes = self.slopes * units
         largest = np.maximum(np.abs(slopes).max(axis=1), np.abs(self.constants))
@@ -168,11 +168,11 @@ class Programme:
             errors, targets, costs, power, np.ones(m + 1), 1.0, AffineRows.of(constraints, m)
         )
         if len(errors):
-            return whole.near(np.append(equal / even, 1.0))
+            return whole.rescale(np.append(equal / even, 1.0))
         unit = float((targets @ equal**-power).max()) ** (1.0 / power)
-        return whole.near(np.append(unit * equal, unit * even))
+        return whole.rescale(np.append(unit * equal, unit * even))
 
-    def near(self, y: Array) -> "Programme":
+    def rescale(self, y: Array) -> "Programme":
         """Return the programme in which y, given in the units of this one, is 1."""
         x, total = y[:-1], float(y[-1])
         noise = x ** -float(self.power)
@@ -190,8 +190,8 @@ class Programme:
         )
 
     @cached_property
-    def own(self) -> AffineRows:
-        return self.asked.over(self.units)
+    def user_rows(self) -> AffineRows:
+        return self.asked.rescale(self.units)
 
     def value(self, y: Array) -> float:
         """Return what is minimised, in a user's unit."""
@@ -214,12 +214,12 @@ class Programme:
         spent, value, bound, programme = np.zeros(0), np.inf, -np.inf, self
         for _ in range(RESCALED):
             try:
-                y, prices = programme.solved()
+                y, prices = programme.solve_once()
             except RuntimeError:
                 if value < np.inf:
                     break
                 raise
-            kept = programme.kept(y)
+            kept = programme.correct(y)
             if kept is not None:
                 proved = programme.scale * programme.bound(prices, float(kept[-1]))
                 bound, reached = max(bound, proved), programme.value(kept)
@@ -228,7 +228,7 @@ class Programme:
             if value <= bound * (1 + SOLVED):
                 break
             last = y if kept is None else kept
-            programme = programme.near(np.where(last > 0, last, last.max()))
+            programme = programme.rescale(np.where(last > 0, last, last.max()))
         if value == np.inf:
             raise RuntimeError(
                 "Clarabel leaves constraints missed. Expected constraints of about one scale, "
@@ -236,7 +236,7 @@ class Programme:
             )
         return spent, value, bound
 
-    def solved(self) -> tuple[Array, tuple[Array, ...]]:
+    def solve_once(self) -> tuple[Array, tuple[Array, ...]]:
         """Return (x, τ) up to the solver's tolerance, and its prices of M, T, C and the user's."""
         import cvxpy as cp
 
@@ -246,7 +246,8 @@ class Programme:
         noise = cp.power(y[used], -self.power)
         aimed = [self.errors[:, used] @ noise <= largest] if len(self.errors) else []
         fixed = [y[m] == 1] if aimed else []
-        equal, rows = self.own.equal, self.own.slopes @ y + self.own.constants
+        own = self.user_rows
+        equal, rows = own.equal, own.slopes @ y + own.constants
         given = [
             aimed,
             [self.targets[:, used] @ noise <= 1] if len(self.targets) else [],
@@ -258,23 +259,23 @@ class Programme:
         programme = cp.Problem(cp.Minimize(largest if aimed else y[m]), [*whole, *fixed])
         solve_conic(programme, certified=True)
         prices = [np.atleast_1d(one[0].dual_value) if one else np.zeros(0) for one in given]
-        own = np.zeros(len(equal))
-        own[equal], own[~equal] = prices[3], np.maximum(prices[4], 0.0)
+        duals = np.zeros(len(equal))
+        duals[equal], duals[~equal] = prices[3], np.maximum(prices[4], 0.0)
         largest_budget = np.abs(y.value).max()
         idle = y.value < IDLE * largest_budget
         idle[[*used, m]] = False  # of rows that no answer takes
         found = np.where(idle, 0.0, np.maximum(y.value, LEAST * largest_budget))
         if aimed:
             found[m] = 1.0
-        return found, (*(np.maximum(one, 0.0) for one in prices[:3]), own)
+        return found, (*(np.maximum(one, 0.0) for one in prices[:3]), duals)
 
-    def kept(self, y: Array) -> Array | None:
+    def correct(self, y: Array) -> Array | None:
         """Return the nearest (x, τ) that keeps all constraints, None where no step leads there.
 
         Each step is the shortest, in shares of the budgets, that keeps what was missed so far.
         """
-        equal = np.zeros(len(self.own.equal) + len(self.costs) + len(self.targets), dtype=bool)
-        equal[: len(self.own.equal)] = self.own.equal
+        others = np.zeros(len(self.costs) + len(self.targets), dtype=bool)
+        equal = np.concatenate([self.user_rows.equal, others])
         missed = equal.copy()
         for _ in range(CORRECTIONS):
             values = self.misses(y)
@@ -287,7 +288,7 @@ class Programme:
 
     def misses(self, y: Array) -> Array:
         """Return by how much constraints are missed, over their terms: own, costs, targets."""
-        own = self.own
+        own = self.user_rows
         sizes = np.abs(own.slopes) @ y + np.abs(own.constants)
         shares = np.divide(own.slopes @ y + own.constants, sizes, where=sizes > 0, out=0.0 * sizes)
         costs = self.costs @ y[:-1] / y[-1] - 1.0
@@ -295,7 +296,7 @@ class Programme:
 
     def slopes(self, y: Array, chosen: Bools) -> Array:
         """Return the slopes of `misses` in (x, τ), of some: that of τ is 0 where it is fixed."""
-        own, counts = self.own, np.cumsum([len(self.own.equal), len(self.costs)])
+        own, counts = self.user_rows, np.cumsum([len(self.user_rows.equal), len(self.costs)])
         mine, paid, aimed = np.split(chosen, counts)
         sizes = np.abs(own.slopes[mine]) @ y + np.abs(own.constants[mine])
         costs = np.column_stack([self.costs[paid], -self.costs[paid] @ y[:-1] / y[-1]]) / y[-1]
@@ -310,7 +311,7 @@ class Programme:
         """Return the least value of the Lagrangian over ``x >= 0``, ``C x <= most``."""
         shares, v, p, nu = prices
         u = shares / shares.sum() if len(shares) else shares
-        slopes, constant = nu @ self.own.slopes, float(nu @ self.own.constants)
+        slopes, constant = nu @ self.user_rows.slopes, float(nu @ self.user_rows.constants)
         noise = u @ self.errors + v @ self.targets
         of_total = float(slopes[-1] - p.sum()) + (0.0 if len(u) else 1.0)
         least = most * (of_total if len(u) else min(of_total, 0.0))

@@ -36,7 +36,7 @@ from strategies.methods.family import (
     evaluation_seconds,
     factory,
     is_unordered,
-    required,
+    require,
 )
 from strategies.operators import (
     Array,
@@ -254,7 +254,7 @@ def membership(rows: MaskRows, parts: list[Partition]) -> sparse.csr_array:
 
 
 def refined_partitions(problem: Problem, search: Search) -> Operator:
-    rows = required(mask_rows(problem.workload), PATHS)
+    rows = require(mask_rows(problem.workload), PATHS)
     parts = best_groups(rows, problem.norm, search)
     loss = BoxLoss.of(rows, parts)
     start = np.array([part.weights.sum() for part in parts]) ** POWER[problem.norm]
@@ -274,7 +274,7 @@ def refined_partitions(problem: Problem, search: Search) -> Operator:
 
 def best_groups(rows: MaskRows, norm: Norm, search: Search) -> list[Partition]:
     """Join greedily, then again with randomised gains as the allowance admits; keep the best."""
-    groups = required(rows.groups, "groups of disjoint rows")
+    groups = require(rows.groups, "groups of disjoint rows")
     parts = partitions_of(rows.masks, groups, rows.squares)
     parts = [part for part in parts if part.weights.sum() > 0]
     start = Joiner.of(parts)

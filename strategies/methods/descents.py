@@ -168,7 +168,7 @@ class ErrorNorm:
 TOTAL = ErrorNorm()
 
 
-def descended_rows(problem: Problem) -> tuple[Array, ErrorNorm] | None:
+def descent_target(problem: Problem) -> tuple[Array, ErrorNorm] | None:
     """Return rows over the merged cells (k, g) and the norm of their errors to descend on.
 
     For the total any factor of the Gram will do, for the worst row or group the distinct rows;

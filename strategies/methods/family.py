@@ -42,7 +42,8 @@ def has_many_ranges(problem: Problem) -> bool:
 UNIONS = "products of the same attributes on top of each other"
 PATHS = "rows of masks"
 """What families ask of a workload, in the words of a refusal."""
-BEFORE = 1.4  # a whole search that ends near the best, as a multiple of its shortest climb
+SEARCH_PER_CLIMB = 1.4
+"""A whole search that ends near the best, as a multiple of its shortest climb."""
 
 
 def is_unordered(problem: Problem, cells: int = 64, rank: int | None = None) -> bool:
@@ -63,7 +64,7 @@ def largest_rank(problem: Problem) -> int:
     return min(q, n if problem.merging is None else problem.merging.n_groups)
 
 
-def required(known: Known | None, what: str = "cells that can be enumerated") -> Known:
+def require(known: Known | None, what: str = "cells that can be enumerated") -> Known:
     """Return what a search rests on; raise ValueError where the workload does not show it."""
     if known is None:
         raise ValueError(f"workload has no {what}: expected one that the family applies to.")
@@ -232,7 +233,7 @@ def factory(make: Callable[Options, Family]) -> Callable[Options, Family]:
     defaults = {name: one.default for name, one in signature(make).parameters.items()}
 
     @wraps(make)
-    def made(*args: Options.args, **options: Options.kwargs) -> Family:
+    def build(*args: Options.args, **options: Options.kwargs) -> Family:
         given = signature(make).bind(*args, **options).arguments
         named = [f"{key}={one!r}" for key, one in given.items() if one is not defaults[key]]
         name = make.__name__ + (f"({', '.join(named)})" if named else "")
@@ -243,7 +244,7 @@ def factory(make: Callable[Options, Family]) -> Callable[Options, Family]:
             plain.append(family)
         return family
 
-    return made
+    return build
 
 
 def checked_count(name: str, value: int | None, least: int, meaning: str) -> None:

@@ -48,7 +48,7 @@ from strategies.methods.family import (
     has_few_cells,
     is_unordered,
     largest_rank,
-    required,
+    require,
 )
 from strategies.operators import Array, Dense, Identity, Operator
 from strategies.operators.base.qr import minimum_norm
@@ -99,7 +99,7 @@ def rows_or_factor(problem: Problem) -> Array:
         q, g = merged.shape
         if q <= g and g > MANY_CELLS:
             return merged.to_dense()
-    return required(problem.factor)
+    return require(problem.factor)
 
 
 def starts(
@@ -208,7 +208,7 @@ SHARES = (0.5, 0.25, 0.25)  # parts of what is left for the best, the second and
 
 
 def rows_in_space(problem: Problem, search: Search) -> Operator:
-    factor = required(problem.factor)
+    factor = require(problem.factor)
     space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))
     k, g = space.basis.shape
     budget = search.work

@@ -20,7 +20,7 @@ from strategies.methods.descents import (
     ErrorNorm,
     descend,
     descend_columns,
-    descended_rows,
+    descent_target,
     own_rows,
     p_identity_matrix,
     powered_rows,
@@ -35,7 +35,7 @@ from strategies.methods.family import (
     factory,
     has_few_cells,
     is_unordered,
-    required,
+    require,
 )
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError
 from strategies.operators.base.recovery import factorise
@@ -59,8 +59,8 @@ NEAR = 1e-3
 """Relative distance from the Identity's loss at which a start is taken to be the Identity."""
 
 
-def freed_starts(problem: Problem, search: Search) -> Operator:
-    factor, errors = required(descended_rows(problem))
+def best_free_entries(problem: Problem, search: Search) -> Operator:
+    factor, errors = require(descent_target(problem))
     ordered = descents_in_order(problem, factor, errors, search.starts)
     found = affordable_descents(ordered, search.work)
     best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])
@@ -77,7 +77,7 @@ def descents_in_order(
     problem: Problem, factor: Array, errors: ErrorNorm, starts: tuple[Operator, ...]
 ) -> Iterator["EntryDescent"]:
     """Yield what to descend from: the best found so far in turn with structured starts."""
-    known, structured = improvable_starts(factor, errors, starts), from_rows(problem)
+    known, structured = improvable_starts(factor, errors, starts), row_starts(problem)
     for first, second in zip_longest(islice(known, MOST_STARTS), structured):
         for matrix in (first, second):
             if matrix is not None:
@@ -96,7 +96,7 @@ def improvable_starts(
                 yield matrix
 
 
-def from_rows(problem: Problem) -> Iterator[Array]:
+def row_starts(problem: Problem) -> Iterator[Array]:
     """Yield the Identity with the workload's own rows beside it, lightly and heavily."""
     own = own_rows(problem)
     if own is not None:
@@ -130,7 +130,7 @@ class EntryDescent:
         if steps < FEWEST_STEPS:
             return self.start
         if self.is_regular:
-            return self.freed_columns(steps, generator)
+            return self.descend_on_columns(steps, generator)
         ends = []
         for weight in ROW_WEIGHTS:
             rows = scaled_rows(self.start, weight)
@@ -142,7 +142,7 @@ class EntryDescent:
         best = min(ends, key=lambda end: end.loss).rows
         return without_identity(self.factor, best, self.errors)
 
-    def freed_columns(self, steps: int, generator: np.random.Generator) -> Array:
+    def descend_on_columns(self, steps: int, generator: np.random.Generator) -> Array:
         """Return the best end of descents over all entries, one after another on rising norms.
 
         A pass begins with entries near zero moved away from it. Where steps are few there is one
@@ -212,7 +212,7 @@ def free_entries() -> Family:
         "merged",
         frozenset({"l1"}),
         applies,
-        freed_starts,
+        best_free_entries,
         polishes=True,
         least=explicit_seconds,
         worthwhile=lambda problem: is_unordered(problem, 128),

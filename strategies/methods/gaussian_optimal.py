@@ -51,16 +51,16 @@ from strategies.bounds.path_climb import (
     round_seconds,
 )
 from strategies.methods.family import (
-    BEFORE,
     BOTH_NORMS,
     BOTH_OBJECTIVES,
     PATHS,
+    SEARCH_PER_CLIMB,
     Family,
     Search,
     evaluation_seconds,
     factory,
     is_unordered,
-    required,
+    require,
 )
 from strategies.methods.streams import prefix_root
 from strategies.operators import (
@@ -96,7 +96,7 @@ def optimal_rows(problem: Problem, search: Search) -> Operator:
     rows = climbable_rows(problem)
     if rows is not None:
         return Dense(joint_strategy(rows, joint_dual(problem, rows, work)))
-    factor = required(problem.factor)
+    factor = require(problem.factor)
     return Dense(gaussian_strategy(factor, total_dual(problem, factor, TOLERANCE, work)))
 
 
@@ -138,7 +138,7 @@ def good_seconds(problem: Problem) -> float:
     rows = climbable_rows(problem)
     if rows is not None:
         return WORST_UPDATES * joint_update_seconds(rows)
-    return BEFORE * least_seconds(problem) if problem.is_total else 0.0
+    return SEARCH_PER_CLIMB * least_seconds(problem) if problem.is_total else 0.0
 
 
 @factory
@@ -174,13 +174,13 @@ def combined_paths(workload: Operator) -> RowKronecker | None:
 
 
 def visited_paths(problem: Problem) -> RowKronecker:
-    return required(combined_paths(problem.workload), PATHS)
+    return require(combined_paths(problem.workload), PATHS)
 
 
 def visited_leaves(problem: Problem, search: Search) -> Operator:
     """Return the visited leaves, each with the root of its number of trees as weight."""
     paths = visited_paths(problem)
-    mix = required(required(mask_rows(problem.workload), PATHS).mix, PATHS)
+    mix = require(require(mask_rows(problem.workload), PATHS).mix, PATHS)
     trees = multiplicities(sparse.csr_array(abs(mix)))
     visited = np.flatnonzero(trees)
     kept = paths.take_rows(visited)
@@ -226,7 +226,7 @@ MOST_CELLS = 2 * 10**8  # cells of a part, codes that it does not tell apart cou
 
 def integer_combinations(problem: Problem, search: Search) -> Operator:
     """Return integer combinations of the distinct paths, one for each dimension."""
-    climb = required(path_climb(problem), PATHS)
+    climb = require(path_climb(problem), PATHS)
     parts = parts_of(climb)
     work = search.work - sensitivity_seconds(climb)
     if len(parts) == 1:
@@ -339,7 +339,7 @@ def path_good_seconds(problem: Problem) -> float:
         return 0.0
     q, p = climb.paths.mix.shape
     each = round_seconds(min(q, p), p, climb.paths.sizes, 2 * FIRST_CELLS)
-    return BEFORE * (path_seconds(problem) + ROUNDS * each)
+    return SEARCH_PER_CLIMB * (path_seconds(problem) + ROUNDS * each)
 
 
 @factory

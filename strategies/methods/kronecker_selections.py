@@ -24,7 +24,7 @@ from strategies.methods.family import (
     Family,
     Search,
     factory,
-    required,
+    require,
 )
 from strategies.methods.marginals.product_marginals import is_best
 from strategies.operators import (
@@ -68,7 +68,7 @@ class Parts:
 
 
 def selections_together(problem: Problem, search: Search) -> Operator:
-    blocks = required(kronecker_blocks(problem.workload), UNIONS)
+    blocks = require(kronecker_blocks(problem.workload), UNIONS)
     if len(blocks) == 1:
         return product_of_selections(blocks[0][1], search)
     return product_for_all(blocks, search)

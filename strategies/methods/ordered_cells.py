@@ -33,7 +33,7 @@ from strategies.methods.family import (
     Search,
     factory,
     has_many_ranges,
-    required,
+    require,
 )
 from strategies.methods.streams import ordered_root
 from strategies.methods.trees import Hierarchy, best_hierarchy, equal_trees
@@ -82,7 +82,7 @@ FEWEST_WINDOWED = 8
 def ordered_strategy(problem: Problem, search: Search) -> Operator:
     if problem.ordered_gram is None and problem.ranges is not None:
         return range_strategy(problem, problem.ranges, search)
-    gram = required(problem.ordered_gram, "ordered cells")
+    gram = require(problem.ordered_gram, "ordered cells")
     flipped = gram.is_flipped
     worked = gram.reversal if flipped else gram
     tree = best_hierarchy(worked, problem.norm)
@@ -220,7 +220,7 @@ class Axis:
 
 def product_of_turns(problem: Problem, search: Search) -> Operator:
     """Return the best product of strategies over the attributes; the Identity at worst."""
-    masks, squares = required(product_rows(problem.workload), "rows that are products of masks")
+    masks, squares = require(product_rows(problem.workload), "rows that are products of masks")
     axes = [Axis.of(mask) for mask in masks]
     chosen: list[Operator] = [Identity(mask.shape[1]) for mask in masks]
     errors = np.array([mask.sum(axis=1, dtype=np.float64) for mask in masks])

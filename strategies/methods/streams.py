@@ -63,7 +63,7 @@ from strategies.methods.family import (
     checked_count,
     factory,
     never,
-    required,
+    require,
 )
 from strategies.methods.kronecker_selections import Parts
 from strategies.operators import (
@@ -128,7 +128,7 @@ def toeplitz(bands: int | None = None) -> Family:
     """
     checked_count("bands", bands, 1, "numbers that a stream keeps")
     return _family(
-        "toeplitz", lambda one: importance(one) is not None, partial(filtered, bands=bands)
+        "toeplitz", lambda one: importance(one) is not None, partial(best_toeplitz, bands=bands)
     )
 
 
@@ -139,13 +139,15 @@ def _family(
 
     def search(problem: Problem, search: Search) -> Operator:
         if serves(problem):
-            return over_domain(problem, find(problem, search.work))
+            return lift_to_domain(problem, find(problem, search.work))
         factors = factor_problems(problem)
-        required(any(map(serves, factors)) or None, "prefix sums, nor a factor of such")
+        require(any(map(serves, factors)) or None, "prefix sums, nor a factor of such")
         parts = Parts(search, search.work / len(factors))
         return Kronecker(
             [
-                over_domain(one, find(one, parts.work)) if serves(one) else parts.best(one.workload)
+                lift_to_domain(one, find(one, parts.work))
+                if serves(one)
+                else parts.best(one.workload)
                 for one in factors
             ]
         )
@@ -176,7 +178,7 @@ def factor_problems(problem: Problem) -> list[Problem]:
     return [Problem.of(factor, problem.norm, objective) for factor in blocks[0][1].factors]
 
 
-def over_domain(problem: Problem, matrix: Operator) -> Operator:
+def lift_to_domain(problem: Problem, matrix: Operator) -> Operator:
     return matrix if problem.merging is None else problem.merging.invert(matrix)
 
 
@@ -190,7 +192,7 @@ def optimum(problem: Problem, work: float, bands: int) -> Semiseparable:
     if gram is not None:
         dual = climb_either_way(gram, TOLERANCE, steps_within(gram.n, work))
         return ordered_root(*total_bands(gram, dual.weights), bands)
-    rows = required(problem.prefix_rows, "prefix sums")
+    rows = require(problem.prefix_rows, "prefix sums")
     return prefix_root(rows, prefix_dual(problem, rows), bands)
 
 
@@ -208,9 +210,9 @@ def importance(problem: Problem) -> Array | None:
     return np.asarray(np.cumsum(gram.reversal.steps)[::-1])
 
 
-def filtered(problem: Problem, work: float, bands: int | None) -> Toeplitz:
+def best_toeplitz(problem: Problem, work: float, bands: int | None) -> Toeplitz:
     """Return the best Toeplitz matrix found over the merged cells, of sensitivity 1."""
-    counts = required(importance(problem), "prefix sums in the cells' order")
+    counts = require(importance(problem), "prefix sums in the cells' order")
     n = len(counts)
     start = square_root(n if bands is None else min(bands, n))
     evaluations = min(MOST_EVALUATIONS, int(work / (DESCENT_SECONDS * n)))

@@ -47,7 +47,7 @@ from strategies.methods.family import (
     factory,
     has_few_cells,
     never,
-    required,
+    require,
 )
 from strategies.operators import Array, Identity, Norm, Operator, Ranges, Sparse
 from strategies.operators.ordered_sums import OrderedGram
@@ -211,7 +211,7 @@ def gram_in_order(problem: Problem) -> OrderedGram | Ranges | CellGram:
     known = problem.ordered_gram or problem.ranges
     if known is not None:
         return known
-    return CellGram(required(problem.gram))
+    return CellGram(require(problem.gram))
 
 
 def tree_nodes(
@@ -278,7 +278,7 @@ def haar_rows(problem: Problem, search: Search, weighted: bool = True) -> Operat
 
 
 def cells_of(problem: Problem) -> int:
-    return required(problem.merging).n_groups
+    return require(problem.merging).n_groups
 
 
 def applies(problem: Problem) -> bool:

@@ -27,12 +27,12 @@ from strategies.methods.descents import (
     REFUSED,
     TOTAL,
     ErrorNorm,
-    descended_rows,
+    descent_target,
     log_norm,
     minimise,
     step_seconds,
 )
-from strategies.methods.family import Family, Search, explicit_seconds, factory, required
+from strategies.methods.family import Family, Search, explicit_seconds, factory, require
 from strategies.operators import Array, Dense, Norm, Operator, RowKronecker, check_allocation
 from strategies.operators.base.arrays import Longs
 from strategies.operators.base.qr import qr_triangle
@@ -60,12 +60,12 @@ class Candidates:
     errors: ErrorNorm = TOTAL  # what is minimised of the errors of F's rows
 
     @classmethod
-    def each(cls, rows: Array, factor: Array, errors: ErrorNorm = TOTAL) -> "Candidates":
+    def per_row(cls, rows: Array, factor: Array, errors: ErrorNorm = TOTAL) -> "Candidates":
         """Return rows with a weight each, for Laplace noise."""
         return cls(rows, factor, np.arange(len(rows)), np.abs(rows), errors=errors)
 
     @classmethod
-    def shared(
+    def per_group(
         cls, workload: RowKronecker, rows: RowKronecker, labels: NDArray[np.int32], norm: Norm
     ) -> "Candidates":
         """Return 0/1 rows that are sums of the workload's, labels from 0 up, in its row space.
@@ -112,7 +112,7 @@ def weights_value(logs: Array, candidates: Candidates, sharpness: float) -> tupl
     )
 
 
-def descended_logs(candidates: Candidates, logs: Array, iterations: int) -> Array:
+def descend_on_logs(candidates: Candidates, logs: Array, iterations: int) -> Array:
     """Return log-weights, the largest 0, after every round of a number of iterations."""
     for sharpness in SHARPNESS:
         sharper = replace(candidates, errors=candidates.errors.at(sharpness))
@@ -131,7 +131,7 @@ def shared_weights(candidates: Candidates, starts: Sequence[Array]) -> Array:
     logs = [np.log(np.maximum(one / one.max(), np.exp(LEAST_LOG))) for one in starts]
     if candidates.rows.shape[1] <= LARGEST:
         best = sorted(logs, key=loss)[:2]
-        logs += [descended_logs(candidates, one, ITERATIONS) for one in best]
+        logs += [descend_on_logs(candidates, one, ITERATIONS) for one in best]
     weights = np.exp(min(logs, key=loss))
     return np.where(weights > PRUNED * weights.max(), weights / weights.max(), 0.0)
 
@@ -144,9 +144,9 @@ class WeightedRows:
     matrix: Array  # (m', g): the weighted rows, those of negligible weight left out
 
 
-def descended_weights(candidates: Candidates, weights: Array, iterations: int) -> WeightedRows:
+def descend_on_weights(candidates: Candidates, weights: Array, iterations: int) -> WeightedRows:
     """Return weights and weighted rows after a descent, pruned."""
-    weights = np.exp(descended_logs(candidates, np.log(weights / weights.max()), iterations))
+    weights = np.exp(descend_on_logs(candidates, np.log(weights / weights.max()), iterations))
     found = np.where(weights > PRUNED * weights.max(), weights, 0.0)
     kept = candidates.rows[found > 0] * found[found > 0, None]
     if np.linalg.matrix_rank(kept) < kept.shape[1]:  # pruned rows were needed after all
@@ -172,20 +172,20 @@ TRIAL = 15
 
 
 def own_weighted_rows(problem: Problem, search: Search) -> Operator:
-    rows, errors = required(descended_rows(problem))
+    rows, errors = require(descent_target(problem))
     g = rows.shape[1]
     several = rows[(rows != 0).sum(axis=1) > 1]
     scaled = several / np.abs(several).max(axis=1, keepdims=True)
-    candidates = Candidates.each(np.concatenate([scaled, np.eye(g)]), rows, errors)
+    candidates = Candidates.per_row(np.concatenate([scaled, np.eye(g)]), rows, errors)
     affordable = int(search.work / (cost(len(candidates.rows), len(rows), g) * len(SHARPNESS)))
     count, trial = affordable // (2 * TRIAL), max(1, min(TRIAL, affordable // 2))
     trials = [
-        descended_weights(candidates, start, trial)
+        descend_on_weights(candidates, start, trial)
         for start in starts(candidates.rows, search.generator, min(MOST_STARTS, max(1, count)))
     ]
     best = min(trials, key=lambda trial: matrix_loss(candidates, trial.matrix))
     steps = min(FAMILY_ITERATIONS, affordable // 2)
-    last = descended_weights(candidates, best.weights, steps) if steps > 0 else best
+    last = descend_on_weights(candidates, best.weights, steps) if steps > 0 else best
     return Dense(min((best, last), key=lambda one: matrix_loss(candidates, one.matrix)).matrix)
 
 

@@ -100,7 +100,7 @@ class Windows:
         cells = np.arange(self.n_blocks * self.block).reshape(self.n_blocks, 1, self.block)
         return np.asarray((self.rows < self.p)[:, :, None] & (cells < self.n))
 
-    def by_blocks(self, cells: Array) -> Array:
+    def pad_to_blocks(self, cells: Array) -> Array:
         """Return one number a cell as (blocks, 1, k), with zeros for cells that do not exist."""
         whole = np.zeros(self.n_blocks * self.block)
         whole[: self.n] = cells
@@ -118,7 +118,7 @@ class Windows:
         whole = np.bincount(self._pairs, weights=blocks.ravel(), minlength=(p + 1) ** 2)
         return np.asarray(whole.reshape(p + 1, p + 1)[:p, :p])
 
-    def met(self, matrix: Array) -> Array:
+    def take_pairs(self, matrix: Array) -> Array:
         """Take from a matrix (p, p) what rows that meet in a block have there (blocks, m, m)."""
         whole = np.zeros((self.p + 1,) * 2)
         whole[:-1, :-1] = matrix
@@ -131,7 +131,7 @@ class Windows:
         roots = np.where(own[:, None], 1.0, np.sqrt(1e-3)) * np.ones(self.shape)
         return np.asarray(roots * (1.0 + JITTER * generator.random(self.shape)) * self.mask)
 
-    def away_from_zero(self, roots: Array) -> Array:
+    def move_from_zero(self, roots: Array) -> Array:
         """Return roots with those near zero moved away from it, where ``s |s|`` has no slope."""
         return np.where(np.abs(roots) < REVIVED, np.copysign(REVIVED, roots), roots) * self.mask
 
@@ -150,7 +150,7 @@ class WindowedLoss:
     windows: Windows
 
     @abstractmethod
-    def _solved(self, rows: Array, scale: Array, inverse: Array) -> tuple[Array, Array, Array]:
+    def _solve(self, rows: Array, scale: Array, inverse: Array) -> tuple[Array, Array, Array]:
         """Return T, Q and g, from B, e and S⁻¹: by blocks, but for those of p x p."""
 
     def __call__(self, roots: Array) -> tuple[float, Array]:
@@ -161,12 +161,12 @@ class WindowedLoss:
         inverse = inverse_of(system)
         if inverse is None:
             return REFUSED, np.zeros_like(roots)
-        solved, moment, diagonal = self._solved(rows, scale, inverse)
+        solved, moment, diagonal = self._solve(rows, scale, inverse)
         share = diagonal * scale**2 - (solved * rows).sum(axis=1, keepdims=True)
         loss = float(share.sum())
         if not loss > 0:  # rows so large that rounding hides the loss
             return REFUSED, np.zeros_like(roots)
-        slope = solved - windows.met(inverse @ moment @ inverse) @ rows
+        slope = solved - windows.take_pairs(inverse @ moment @ inverse) @ rows
         gradient = (4.0 / loss) * (roots * (share / scale) - size * slope) * windows.mask
         return float(np.log(loss)), gradient
 
@@ -180,12 +180,12 @@ class WindowLoss(WindowedLoss):
     @cached_property
     def low(self) -> Array:
         """u, shape (blocks, 1, k)."""
-        return self.windows.by_blocks(self.gram.low)
+        return self.windows.pad_to_blocks(self.gram.low)
 
     @cached_property
     def high(self) -> Array:
         """v, shape (blocks, 1, k)."""
-        return self.windows.by_blocks(self.gram.high)
+        return self.windows.pad_to_blocks(self.gram.high)
 
     @cached_property
     def _places(self) -> NDArray[np.int64]:
@@ -193,31 +193,31 @@ class WindowLoss(WindowedLoss):
         blocks = self.windows.n_blocks
         return np.asarray(self.windows.rows * blocks + np.arange(blocks)[:, None])
 
-    def _spread(self, sums: Array) -> Array:
+    def _scatter(self, sums: Array) -> Array:
         """Write numbers of rows and blocks (blocks, m) to a matrix (p, blocks)."""
         whole = np.zeros((self.windows.p + 1, self.windows.n_blocks))
         whole.ravel()[self._places] = sums
         return whole[:-1]
 
-    def _at_blocks(self, matrix: Array) -> Array:
+    def _gather(self, matrix: Array) -> Array:
         """Take from a matrix (p, blocks) the rows that meet each block (blocks, m, 1)."""
         whole = np.concatenate([matrix, np.zeros((1, matrix.shape[1]))])
         return np.asarray(whole.ravel()[self._places][:, :, None])
 
-    def _solved(self, rows: Array, scale: Array, inverse: Array) -> tuple[Array, Array, Array]:
+    def _solve(self, rows: Array, scale: Array, inverse: Array) -> tuple[Array, Array, Array]:
         scaled, across = rows * scale, rows.transpose(0, 2, 1)
         low_cumulated = np.cumsum(scaled * self.low, axis=2)
         high_cumulated = np.cumsum(scaled * self.high, axis=2)
-        low_sums = self._spread(low_cumulated[:, :, -1])
-        high_sums = self._spread(high_cumulated[:, :, -1])
+        low_sums = self._scatter(low_cumulated[:, :, -1])
+        high_sums = self._scatter(high_cumulated[:, :, -1])
         before = np.cumsum(low_sums, axis=1) - low_sums
         onward = np.cumsum(high_sums[:, ::-1], axis=1)[:, ::-1]
         low, high = self.low * scale, self.high * scale
         within = high * low_cumulated - low * high_cumulated
         moment = before @ high_sums.T + onward @ low_sums.T
         moment += self.windows.pair_sums(within @ across)
-        ahead = self._at_blocks(inverse @ before) * high + self._at_blocks(inverse @ onward) * low
-        return ahead + self.windows.met(inverse) @ within, moment, self.low * self.high
+        ahead = self._gather(inverse @ before) * high + self._gather(inverse @ onward) * low
+        return ahead + self.windows.take_pairs(inverse) @ within, moment, self.low * self.high
 
 
 def inverse_of(matrix: Array) -> Array | None:
@@ -242,13 +242,13 @@ class RangeLoss(WindowedLoss):
         return np.asarray(places[self.windows.mask])
 
     @cached_property
-    def _adding(self) -> sparse.csr_array:
+    def _row_sums(self) -> sparse.csr_array:
         """What adds numbers of blocks and the rows that meet them up to the rows (p + 1, ...)."""
         rows = self.windows.rows.ravel()
         pairs = (rows, np.arange(len(rows)))
         return sparse.csr_array((np.ones(len(rows)), pairs), shape=(self.windows.p + 1, len(rows)))
 
-    def _moved(self, scaled: Array, scale: Array) -> Array:
+    def _moments(self, scaled: Array, scale: Array) -> Array:
         """Return ``Hᵀ`` by blocks (blocks, k, p), from ``B diag(e)``; zero beyond the last cell."""
         n, p, (blocks, _, k) = self.windows.n, self.windows.p, self.windows.shape
         rows = np.zeros((n, p))
@@ -258,13 +258,13 @@ class RangeLoss(WindowedLoss):
         np.multiply(sums_from_cells(flow), scale.ravel()[:n, None], out=whole[:n])
         return whole.reshape(blocks, k, p)
 
-    def _solved(self, rows: Array, scale: Array, inverse: Array) -> tuple[Array, Array, Array]:
+    def _solve(self, rows: Array, scale: Array, inverse: Array) -> tuple[Array, Array, Array]:
         p = self.windows.p
-        moved = self._moved(rows * scale, scale)
-        moment = (self._adding @ (rows @ moved).reshape(-1, p))[:p]
+        moved = self._moments(rows * scale, scale)
+        moment = (self._row_sums @ (rows @ moved).reshape(-1, p))[:p]
         padded = np.concatenate([inverse, np.zeros((1, p))])
         solved = padded[self.windows.rows] @ moved.transpose(0, 2, 1)
-        return solved, moment, self.windows.by_blocks(self.ranges.diagonal)
+        return solved, moment, self.windows.pad_to_blocks(self.ranges.diagonal)
 
 
 JOINED = 1400
@@ -305,13 +305,13 @@ class Descent:
     def windows(self) -> Windows:
         return windows_of(self.gram.n, self.sizes, self.factor)
 
-    def after(self, work: float) -> "Descent":
+    def descend(self, work: float) -> "Descent":
         loss = loss_of(self.coarse, self.windows)
         steps = int(work / step_seconds(loss))
         best = self
         while steps > 0:
             count = min(ROUND, steps) if steps >= ROUND + ROUND // 2 else steps
-            start = best.roots if best is self else self.windows.away_from_zero(best.roots)
+            start = best.roots if best is self else self.windows.move_from_zero(best.roots)
             roots, log_loss = minimise(loss, start, count)
             steps -= count
             if log_loss < best.log_loss - STALLED:
@@ -320,11 +320,11 @@ class Descent:
                 break
         return best
 
-    def over_finer_cells(self) -> "Descent":
+    def refine(self) -> "Descent":
         """Return the same rows over cells half as wide, their roots repeated."""
         finer = windows_of(self.gram.n, self.sizes, self.factor // 2)
         roots = np.repeat(self.roots, 2, axis=2)[: finer.n_blocks] * finer.mask
-        return Descent(self.gram, self.sizes, self.factor // 2, finer.away_from_zero(roots))
+        return Descent(self.gram, self.sizes, self.factor // 2, finer.move_from_zero(roots))
 
     def matrix(self) -> Operator:
         """Return the strategy ``[I; B] diag(1/e)``: every column has L1 norm 1."""
@@ -390,15 +390,15 @@ def best_windowed_rows(
     """Return the best windowed p-Identity found for a workload over ordered cells."""
     tried = range_chains(gram) if isinstance(gram, Ranges) else chains(gram.n)
     trials = [
-        first_descent(gram, sizes, generator).after(TRIAL_SHARE * work / len(tried))
+        first_descent(gram, sizes, generator).descend(TRIAL_SHARE * work / len(tried))
         for sizes in tried
     ]
     best = min(trials, key=lambda one: one.log_loss - np.log(one.coarse.diagonal.sum()))
     rest = (1.0 - TRIAL_SHARE) * work
     while best.factor > 1:
-        best = best.after(FINER_LATER * rest).over_finer_cells()
+        best = best.descend(FINER_LATER * rest).refine()
         rest *= 1.0 - FINER_LATER
-    return best.after(rest).matrix()
+    return best.descend(rest).matrix()
 
 
 def first_descent(

@@ -64,12 +64,12 @@ Report = Callable[[Progress], object]
 
 
 @contextmanager
-def reporting(progress: bool | Report | None) -> Iterator[Report]:
+def progress_report(progress: bool | Report | None) -> Iterator[Report]:
     """Turn the user's ``progress`` argument into a function: a rich bar for True."""
     if progress is None or progress is False:
         yield lambda event: None
     elif progress is True:
-        with _bar() as report:
+        with _progress_bar() as report:
             yield report
     elif callable(progress):
         yield progress
@@ -81,7 +81,7 @@ def reporting(progress: bool | Report | None) -> Iterator[Report]:
 
 
 @contextmanager
-def _bar() -> Iterator[Report]:
+def _progress_bar() -> Iterator[Report]:
     import rich.progress
 
     words = rich.progress.TextColumn("{task.description}", markup=False)  # a family's name is text
@@ -326,7 +326,7 @@ class Portfolio:
         try:
             ordered = sorted(self.found, key=lambda strategy: strategy.loss)
             matrices = tuple(strategy.matrix for strategy in ordered)
-            starts = matrices if family.space == "domain" else self.averaged(matrices)
+            starts = matrices if family.space == "domain" else self.average_columns(matrices)
             drawn = np.random.default_rng([*family.name.encode(), self.seed])  # whatever ran
             known = self.best_loss if self.is_auto and self.problem.is_total else float("inf")
             search = Search(starts, drawn, work, self.select_part, self.limit, known)
@@ -393,7 +393,7 @@ class Portfolio:
     def strategy(self, family: Family, matrix: Operator) -> Strategy:
         return assess(self.problem, matrix, family.name, self.certificate)
 
-    def averaged(self, matrices: Iterable[Operator]) -> tuple[Operator, ...]:
+    def average_columns(self, matrices: Iterable[Operator]) -> tuple[Operator, ...]:
         """Return the strategies whose columns can be averaged, over the merged cells."""
         merging = self.problem.merging
         if merging is None:

@@ -29,7 +29,7 @@ from strategies.operators.base.validation import plain_array, real_array
 from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy, from_unit
-from strategies.search.portfolio import Portfolio, Report, reporting
+from strategies.search.portfolio import Portfolio, Report, progress_report
 
 DEFAULT_TIME_LIMIT = 6.0  # seconds of work where the cells can be enumerated
 DEFAULT_BEYOND_CELLS = 4.0
@@ -115,7 +115,7 @@ def select(
         able = requested_families(method, problem)
         named = None if method == "auto" else able
         limit = default_limit(problem, named) if given is None else given
-        with reporting(progress) as report, one_thread():
+        with progress_report(progress) as report, one_thread():
             found = Portfolio(problem, able, generator, limit, report, method == "auto").run()
     return from_unit(found, problem.power)
 

@@ -106,7 +106,9 @@ def of_columns() -> dict[str, Case]:
             ),
             f"weights of rows, {name}": (
                 partial(
-                    weights_value, candidates=Candidates.each(stacked, ROWS, errors), sharpness=9.0
+                    weights_value,
+                    candidates=Candidates.per_row(stacked, ROWS, errors),
+                    sharpness=9.0,
                 ),
                 RANDOM.normal(size=13), None, ROWS, "l1",
             ),

@@ -72,7 +72,7 @@ def level_weights(forest: Forest, norm: Norm, rule: str) -> Array:
         return uniform if rule == "uniform" else geometric
     paths, nodes = path_matrix(forest), node_matrix(forest)
     deepest = np.where(np.arange(len(sizes)) == len(sizes) - 1, 1.0, 0.0)
-    levels = Candidates.shared(paths, nodes, forest.depth, norm)
+    levels = Candidates.per_group(paths, nodes, forest.depth, norm)
     return shared_weights(levels, [geometric, uniform, deepest])
 
 

@@ -39,7 +39,7 @@ from strategies.methods.family import (
     Family,
     Search,
     factory,
-    required,
+    require,
 )
 from strategies.operators import (
     Dense,
@@ -56,8 +56,8 @@ from strategies.problem.table_union import TableUnion, problem_union
 
 
 def oblique_sets(problem: Problem, search: Search) -> Operator:
-    union = required(problem_union(problem), UNIONS)
-    design = required(table_design(problem, search.limit), UNIONS)
+    union = require(problem_union(problem), UNIONS)
+    design = require(table_design(problem, search.limit), UNIONS)
     factors = [Dense(np.zeros((1, size), dtype=np.int64)) for size in union.domain_sizes]
     scales = np.ones(union.count)
     known: dict[int, Dense] = {}
@@ -100,7 +100,7 @@ def oblique_residuals() -> Family:
 
 
 def dense_tables(problem: Problem, search: Search) -> Operator:
-    climb = required(joint_design(problem, search.limit), "several tables of moderate size")
+    climb = require(joint_design(problem, search.limit), "several tables of moderate size")
     return TableStack(climb.shared.sizes, climb.shared.tables, climb.matrices())
 
 
@@ -177,7 +177,7 @@ class Tables:
         return np.asarray(whole), sides, products
 
 
-def along(sides: Sequence[Array], table: Array, skipped: int = -1) -> Array:
+def multiply_along(sides: Sequence[Array], table: Array, skipped: int = -1) -> Array:
     """Return a table with a matrix (·, n_i) along every axis but one."""
     for axis, side in enumerate(sides):
         if axis != skipped:
@@ -185,7 +185,7 @@ def along(sides: Sequence[Array], table: Array, skipped: int = -1) -> Array:
     return table
 
 
-def unfolded(table: Array, axis: int) -> Array:
+def unfold(table: Array, axis: int) -> Array:
     return np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
 
 
@@ -213,7 +213,7 @@ class FramesValue:
         weights = np.exp(logs)
         errors, sides, products = self.tables.errors(inverses)
         squares = [one**2 for one in frames]
-        norms = along([one.T for one in squares], weights)
+        norms = multiply_along([one.T for one in squares], weights)
         error, largest = float((errors / weights).sum()), float(norms.max())
         if not (np.isfinite(error) and np.isfinite(largest) and error > 0):
             return REFUSED, np.zeros_like(flat)
@@ -223,11 +223,11 @@ class FramesValue:
         slopes = [
             2.0
             * frame
-            * (unfolded(along([s.T for s in squares], weights, i), i) @ unfolded(cells, i).T)
+            * (unfold(multiply_along([s.T for s in squares], weights, i), i) @ unfold(cells, i).T)
             - inverses[i].T @ self._error_slope(i, variances, sides, products) @ inverses[i].T
             for i, frame in enumerate(frames)
         ]
-        rest = along(squares, cells) * weights - errors * variances
+        rest = multiply_along(squares, cells) * weights - errors * variances
         return float(np.log(error)) + size, np.concatenate(
             [*(one.ravel() for one in slopes), rest.ravel()]
         )
@@ -239,7 +239,7 @@ class FramesValue:
         whole = np.zeros_like(products[i][0])
         for square, own in zip(self.tables.squares, self.tables.kind, strict=True):
             others = [sides[j][k][None, :] for j, k in enumerate(own)]
-            mine = square * along(others, variances, i).ravel()
+            mine = square * multiply_along(others, variances, i).ravel()
             whole += 2.0 * products[i][own[i]] * mine
         return whole
 
@@ -251,9 +251,9 @@ def best_weights(tables: Tables, frames: Sequence[Array]) -> tuple[Array, float]
     cells = np.full(tables.sizes, 1.0 / prod(tables.sizes))
     best, kept = np.inf, np.ones(tables.sizes)
     for _ in range(WEIGHT_STEPS):
-        seen = along(squares, cells)
+        seen = multiply_along(squares, cells)
         weights = np.sqrt(errors / seen)
-        norms = along([one.T for one in squares], weights)
+        norms = multiply_along([one.T for one in squares], weights)
         loss = float((errors / weights).sum() * norms.max())
         if loss < best:
             best, kept = loss, weights / norms.max()
@@ -264,7 +264,7 @@ def best_weights(tables: Tables, frames: Sequence[Array]) -> tuple[Array, float]
     return kept, best
 
 
-def in_bits(frame: Array, bits: int) -> Array:
+def round_to_bits(frame: Array, bits: int) -> Array:
     scaled = frame / np.abs(frame).max(axis=1, keepdims=True)
     return np.asarray(np.rint(2.0**bits * scaled))
 
@@ -300,7 +300,9 @@ def weighted_products(problem: Problem, search: Search) -> Operator:
     for power in POWERS:
         value = FramesValue(tables, power)
         flat, _ = minimise(value, flat, max(1, min(STEPS, steps)))
-    whole = [in_bits(one, min(MOST_BITS, BITS // len(frames))) for one in value.split(flat)[0]]
+    whole = [
+        round_to_bits(one, min(MOST_BITS, BITS // len(frames))) for one in value.split(flat)[0]
+    ]
     weights, _ = best_weights(tables, whole)
     factors = [Dense(one.astype(np.int64)) for one in whole]
     for i, size in enumerate(union.domain_sizes):

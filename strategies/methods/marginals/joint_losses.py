@@ -115,7 +115,7 @@ class Group:
             first, rest = onto @ side.z, side.tau * (onto @ side.residual)
             rows = np.stack([np.multiply.outer(first, side.z), rest])  # (2, c, n)
             spread.append((rows @ onto.T).reshape(1, 2, -1))
-            across = rows[None] @ self.form.classes[own].stacked[:, None]  # (kinds, 2, c, n)
+            across = rows[None] @ self.form.classes[own].gram_stack[:, None]  # (kinds, 2, c, n)
             pairs = across[:, :, None] @ rows.swapaxes(1, 2)[None, None]
             crossed.append(pairs.reshape(len(across), 4, -1))
             sides.append((first, rest))
@@ -156,7 +156,7 @@ class Group:
             side, onto, (first, rest) = point.sides[own], self.onto[k], shared.sides[k]
             c = len(onto)
             rows = np.stack([np.multiply.outer(first, side.z), rest])
-            grams = form.classes[own].stacked
+            grams = form.classes[own].gram_stack
             pairs = -by_crossed[k].reshape(len(grams), 2, 2, c, c)
             both = pairs + pairs.transpose(0, 2, 1, 4, 3)
             by_rows = np.einsum("kuvab,vbn,knm->uam", both, rows, grams, optimize=True)
@@ -193,7 +193,7 @@ class JointLosses:
         inverse = linalg.inv(spread)
         x_pairs = self.pairs(inverse)
         crossed = [
-            group.tables.slopes(x_pairs, s.crossed, paired(s.inverse), group.weights(point))
+            group.tables.slopes(x_pairs, s.crossed, pair_products(s.inverse), group.weights(point))
             for group, point, s in both
         ]
         measured = self.matrix(crossed[0][1] + crossed[1][1])
@@ -226,7 +226,7 @@ class JointLosses:
         return tensor.transpose(order).reshape([n * n for n in self.sizes])
 
 
-def paired(values: Array) -> Array:
+def pair_products(values: Array) -> Array:
     """Return ``v_U v_V`` with U and V by turns, attribute by attribute."""
     q = int(np.log2(len(values)))
     square = np.multiply.outer(values, values).reshape([2] * (2 * q))

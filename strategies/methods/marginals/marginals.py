@@ -35,7 +35,7 @@ from strategies.methods.family import (
     evaluation_seconds,
     factory,
     largest_rank,
-    required,
+    require,
 )
 from strategies.methods.marginals.algebra import (
     candidate_sets,
@@ -72,7 +72,7 @@ def best_tables(
     sums = None if problem.is_total else row_errors_by_sets(problem)
     if sums is None:
         known = expanded_energies(problem.workload, problem.energies)
-        sums = SetErrors.total(required(known, "attributes"), problem.norm)
+        sums = SetErrors.total(require(known, "attributes"), problem.norm)
     energies = sums.energies
     designs: list[Bools] = []
     if attribute_sets is not None:
@@ -226,7 +226,7 @@ def marginals(*, attribute_sets: Sequence[Sequence[int]] | None = None) -> Famil
 
 def best_residuals(problem: Problem, search: Search) -> ObliqueResiduals:
     """Return all components that the workload reaches, with the best weights, sensitivity 1."""
-    energies = required(expanded_energies(problem.workload, problem.energies), "attributes")
+    energies = require(expanded_energies(problem.workload, problem.energies), "attributes")
     sets = [tuple(map(int, np.flatnonzero(row))) for row in energies.sets]
     plain = ObliqueResiduals.of_codes(energies.sizes, sets, [1] * len(sets))
     scales = plain.eigenvalues(energies.sets)

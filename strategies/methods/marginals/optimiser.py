@@ -98,7 +98,7 @@ class Meter:
     used: float = 0.0
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         return self.used >= self.allowance
 
 
@@ -153,23 +153,23 @@ def optimise(
         return _convex(sums, cover, len(candidates), meter)
     best, allowance = (REFUSED, np.ones(len(candidates))), FIRST_ROUND
     hop = partial(_hop, candidates=candidates, cover=cover, sums=sums)
-    while not meter.exhausted:  # a longer search takes the same steps first
+    while not meter.is_exhausted:  # a longer search takes the same steps first
         begun = meter.used
         first = _first_descents(
             sums, candidates, cover, generator, meter, starts, begun + allowance / 3
         )
         found = min(first, key=lambda one: one[0])
-        found = _hopped(found, hop, generator, meter, begun + allowance)
+        found = _hop_on(found, hop, generator, meter, begun + allowance)
         settled = abs(found[0] - best[0]) < GAIN  # two rounds that end alike
         best = min(best, found, key=lambda one: one[0])
         if settled:
             break
-        best = _hopped(best, hop, generator, meter, meter.used + LONGER * allowance)
+        best = _hop_on(best, hop, generator, meter, meter.used + LONGER * allowance)
         starts, allowance = (), 2.0 * allowance
     return _without_negligible(best[1], cover, sums)
 
 
-def _hopped(
+def _hop_on(
     best: tuple[float, Array],
     hop: Callable[..., tuple[float, Array]],
     generator: np.random.Generator,
@@ -178,7 +178,7 @@ def _hopped(
 ) -> tuple[float, Array]:
     """Hop on from the best until a time has come, or many hops have found nothing."""
     idle, patience = 0, 40 + 4 * len(best[1])
-    while not meter.exhausted and meter.used < end and idle < patience:
+    while not meter.is_exhausted and meter.used < end and idle < patience:
         found = hop(best, generator=generator, meter=meter)
         idle = 0 if found[0] < best[0] - GAIN else idle + 1
         best = found
@@ -192,7 +192,7 @@ def _convex(sums: SetErrors, cover: Cover, count: int, meter: Meter) -> Array:
         _, squares = descend(squares, cover, sums, TOTAL, meter, 1000)
         _, gradient = log_loss(squares, cover, sums, TOTAL)
         gap = float(-gradient.min())  # the loss over its linear lower bound on the simplex
-        if gap < 1e-6 or meter.exhausted:
+        if gap < 1e-6 or meter.is_exhausted:
             break
         squares = squares + 1e-4 / count
     return np.asarray(np.sqrt(squares / squares.sum()))
@@ -209,20 +209,20 @@ def _first_descents(
 ) -> Iterator[tuple[float, Array]]:
     """Descend from given weights, then from random weights on the sets of about one size."""
     for start in (*starts, _smallest(sums.energies, candidates)):
-        yield _within(start, cover, sums, meter)
+        yield _descend_on_support(start, cover, sums, meter)
     sizes = candidates.sum(axis=1)
     smallest = int(sums.energies.sets.sum(axis=1).max(initial=0))
     kinds = [np.ones(len(candidates), dtype=bool)] if len(candidates) <= 4096 else []
     kinds += [sizes == k for k in range(smallest, min(smallest + 4, candidates.shape[1] + 1))]
     for turn in range(40):
         for kind in kinds:
-            if turn > 0 and (meter.used > end or meter.exhausted):
+            if turn > 0 and (meter.used > end or meter.is_exhausted):
                 return
             start = np.where(kind, generator.uniform(size=len(candidates)), 0.0)
-            yield _within(start, cover, sums, meter)
+            yield _descend_on_support(start, cover, sums, meter)
 
 
-def _within(
+def _descend_on_support(
     start: Array, cover: Cover, sums: SetErrors, meter: Meter, iterations: int = 400
 ) -> tuple[float, Array]:
     """Descend over the sets of positive weight: the slope is never below zero at the others."""
@@ -273,7 +273,7 @@ def _hop(
     offered = nearby[generator.uniform(size=len(nearby)) < share]
     start[offered] += generator.uniform(size=len(offered)) * boost / (share * len(nearby))
     meter.used += 2e-8 * candidates.size
-    found = _within(start, cover, sums, meter, 300)
+    found = _descend_on_support(start, cover, sums, meter, 300)
     return found if found[0] < value - 1e-9 else best
 
 
@@ -311,7 +311,7 @@ def row_errors_by_sets(problem: Problem) -> SetErrors | None:
         parts = table_components(sizes, workload.attribute_sets, workload.weights)
         used = np.flatnonzero(parts.totals)
         energies = Energies(sizes, parts.sets[used], parts.totals[used])
-        return _compared(problem.norm, energies, parts.energies[:, used])
+        return _set_errors(problem.norm, energies, parts.energies[:, used])
     rows = mask_rows(workload)
     if rows is None:
         return None
@@ -327,10 +327,10 @@ def row_errors_by_sets(problem: Problem) -> SetErrors | None:
     kinds = np.unique((kinds / unit).round(DIGITS), axis=0) * unit
     reached = kinds.max(axis=0) > 0
     energies = Energies(rows.sizes, parts.sets[reached], parts.totals[reached])
-    return _compared(problem.norm, energies, kinds[:, reached])
+    return _set_errors(problem.norm, energies, kinds[:, reached])
 
 
-def _compared(norm: Norm, energies: Energies, kinds: Array | scipy.sparse.csr_array) -> SetErrors:
+def _set_errors(norm: Norm, energies: Energies, kinds: Array | scipy.sparse.csr_array) -> SetErrors:
     return SetErrors(
         energies, scipy.sparse.csr_array(kinds), norm, ErrorNorm(np.arange(kinds.shape[0]))
     )
@@ -351,7 +351,7 @@ def _least_largest(
         given.reverse()
     best, lowest = given[0], sums.value(given[0], cover)
     for turn in range(1 if sums.norm == "l2" else MOST_STARTS + len(given)):
-        if turn > 0 and meter.exhausted:
+        if turn > 0 and meter.is_exhausted:
             break
         start = given[turn] if turn < len(given) else generator.exponential(size=count) ** 2
         index = np.flatnonzero(start)  # the slope is never below zero at the others

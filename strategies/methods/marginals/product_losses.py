@@ -50,7 +50,7 @@ class Classes:
         return len(self.grams[0])
 
     @cached_property
-    def stacked(self) -> Array:
+    def gram_stack(self) -> Array:
         return np.stack(self.grams)
 
     @cached_property
@@ -242,8 +242,8 @@ class Point:
         for o, (side, one) in enumerate(zip(self.sides, form.classes, strict=True)):
             part = slice(form.first[o], form.first[o + 1])
             residual, total = by_log[:count][part], by_log[count:][part] + more.by_total[part]
-            residuals = np.tensordot(residual * side.tau / self.residuals[part], one.stacked, 1)
-            totals = np.tensordot(total / self.totals[part], one.stacked, 1)
+            residuals = np.tensordot(residual * side.tau / self.residuals[part], one.gram_stack, 1)
+            totals = np.tensordot(total / self.totals[part], one.gram_stack, 1)
             slope = side.slope(
                 residuals + more.by_residual[o],
                 2.0 * totals @ side.z + more.by_z[o],

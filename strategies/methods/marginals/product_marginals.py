@@ -14,7 +14,7 @@ import numpy as np
 
 from strategies.bounds.pinched_union import frames_fit
 from strategies.methods.descents import minimise
-from strategies.methods.family import UNIONS, Family, Search, factory, required
+from strategies.methods.family import UNIONS, Family, Search, factory, require
 from strategies.methods.marginals.joint_losses import JointLosses, shared_cells
 from strategies.methods.marginals.product_losses import (
     ROWS,
@@ -234,7 +234,7 @@ STYLES = "random", "blocks"
 
 
 def product_marginals_search(problem: Problem, search: Search) -> Operator:
-    union = required(problem_union(problem), UNIONS)
+    union = require(problem_union(problem), UNIONS)
     whole = ProductLosses(union, np.arange(len(union.tables)))
     begun = [begin((whole,), search)]
     groups = grouped_forms(union, whole)

@@ -241,7 +241,7 @@ def test_weights_that_pay_reach_the_closed_form(kind, norm):
     tree = examples.binary_tree(16).to_dense().astype(bool)
     masks = RowKronecker.from_masks([workload.to_dense().astype(bool)])
     depths = np.repeat(np.arange(5), 2 ** np.arange(5)).astype(np.int32)
-    levels = Candidates.shared(masks, RowKronecker.from_masks([tree]), depths, norm)
+    levels = Candidates.per_group(masks, RowKronecker.from_masks([tree]), depths, norm)
     found = shared_weights(levels, [np.ones(5), np.eye(5)[4]])
     known = weighted_hierarchy(ordered_gram(workload), tree_sizes(16, 2), norm).loss
     reached = dense_loss(workload.to_dense(), found[depths, None] * tree, norm)
