@@ -17,7 +17,7 @@ sharpened round by round. The objective is its logarithm, which does not change 
 scaled to sensitivity 1 before every round.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -81,11 +81,15 @@ def best_p_identity(problem: Problem, search: Search, p: int | None = None) -> O
     budget = search.work
     trials: list[Descent] = []
     for rows in starts(problem, factor, search, p):
-        trial, spent = trial_descent(factor, rows)
-        if budget - spent < (RESERVED if trials else 0.0) * search.work:
+        many_entries = rows.size > MANY_ENTRIES  # then only those that start away from zero
+        if many_entries:
+            rows = np.where(np.abs(rows) < LEAST_SHARE * np.abs(rows).max(), 0.0, rows)
+        price = TRIAL * cost(factor, rows)
+        if budget - price < (RESERVED if trials else 0.0) * search.work:
             continue
-        trials.append(trial())
-        budget -= spent
+        fill, warmup = (0.0, 0) if many_entries else (LEAST_SHARE, None)
+        trials.append(descend(factor, rows, TRIAL, fill, warmup))
+        budget -= price
     found = best_descent(factor, trials, budget) if trials else None
     if found is None or not found.loss < float(np.sum(factor**2)):
         return Identity(factor.shape[1])
@@ -119,18 +123,6 @@ def starts(
         count = sizes[trial % len(sizes)]
         weight = float(search.generator.uniform(0.5, 8.0))
         yield scaled_rows(random_rows(search.generator, count, g), weight)
-
-
-def trial_descent(factor: Array, rows: Array) -> tuple[Callable[[], Descent], float]:
-    """Return a trial descent from some rows, and its price in seconds.
-
-    Many entries are descended on only where they start away from zero.
-    """
-    sparse = rows.size > MANY_ENTRIES
-    if sparse:
-        rows = np.where(np.abs(rows) < LEAST_SHARE * np.abs(rows).max(), 0.0, rows)
-    fill, warmup = (0.0, 0) if sparse else (LEAST_SHARE, None)
-    return partial(descend, factor, rows, TRIAL, fill, warmup), TRIAL * cost(factor, rows)
 
 
 def best_descent(factor: Array, trials: list[Descent], budget: float) -> Descent:

@@ -173,13 +173,9 @@ def combined_paths(workload: Operator) -> RowKronecker | None:
     return workload if combined and isinstance(workload, RowKronecker) else None
 
 
-def visited_paths(problem: Problem) -> RowKronecker:
-    return require(combined_paths(problem.workload), PATHS)
-
-
 def visited_leaves(problem: Problem, search: Search) -> Operator:
     """Return the visited leaves, each with the root of its number of trees as weight."""
-    paths = visited_paths(problem)
+    paths = require(combined_paths(problem.workload), PATHS)
     mix = require(require(mask_rows(problem.workload), PATHS).mix, PATHS)
     trees = multiplicities(sparse.csr_array(abs(mix)))
     visited = np.flatnonzero(trees)
@@ -204,6 +200,10 @@ def leaves_apply(problem: Problem) -> bool:
     return paths is not None and paths.shape[0] <= MOST_LEAVES
 
 
+def leaf_seconds(problem: Problem) -> float:
+    return evaluation_seconds(problem, require(combined_paths(problem.workload), PATHS).shape[0])
+
+
 @factory
 def leaves() -> Family:
     """Measure the leaves that test records visit: batch prediction, Gaussian noise."""
@@ -214,7 +214,7 @@ def leaves() -> Family:
         leaves_apply,
         visited_leaves,
         share=0.0,
-        least=lambda problem: evaluation_seconds(problem, visited_paths(problem).shape[0]),
+        least=leaf_seconds,
     )
 
 

@@ -36,7 +36,7 @@ from strategies.methods.family import (
     require,
 )
 from strategies.methods.streams import ordered_root
-from strategies.methods.trees import Hierarchy, best_hierarchy, equal_trees
+from strategies.methods.trees import Hierarchy, best_hierarchy, level_weights, trees
 from strategies.methods.windows import best_windowed_rows
 from strategies.operators import (
     Array,
@@ -117,7 +117,8 @@ def best_rows(gram: OrderedGram | Ranges, tree: Hierarchy, norm: Norm, search: S
     if isinstance(gram, Ranges) and not fits((n, n // FEWEST_BLOCKS), 32):
         return best
     rows = best_windowed_rows(gram, search.generator, work)
-    equal = equal_trees(n) if n <= MOST_CUT else []
+    cut = sorted(trees(n)) if n <= MOST_CUT else []
+    equal = [level_weights(sizes, "l1").matrix(n) for sizes in cut]
     known = [one for one in (best, rows, *equal) if isinstance(one, PIdentity)]
     found = min(known, key=lambda one: real_loss(one, gram), default=None)
     return found if found is not None and real_loss(found, gram) < whole else Identity(n)

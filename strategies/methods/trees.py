@@ -185,13 +185,6 @@ def trees(n: int) -> set[tuple[int, ...]]:
     return {sizes[:levels] for sizes in whole for levels in range(2, len(sizes) + 1)}
 
 
-def equal_trees(n: int) -> list[Operator]:
-    return [
-        Hierarchy(sizes, np.full(len(sizes), 1.0 / len(sizes)), np.inf).matrix(n)
-        for sizes in sorted(trees(n))
-    ]
-
-
 def best_hierarchy(gram: Grams, norm: Norm) -> Hierarchy:
     """Return the best weighted tree of 2 to 16 children a node, never above an equal one.
 
@@ -203,7 +196,6 @@ def best_hierarchy(gram: Grams, norm: Norm) -> Hierarchy:
     return min(found, key=lambda tree: tree.loss)
 
 
-Sizes = tuple[int, ...]
 LARGEST = 10_000  # merged cells up to which a Gram of no known form is written out
 
 
@@ -229,7 +221,9 @@ def tree_nodes(
     return found.matrix(n)
 
 
-def level_weights(sizes: Sizes, norm: Norm, weights: Sequence[float] | None = None) -> Hierarchy:
+def level_weights(
+    sizes: tuple[int, ...], norm: Norm, weights: Sequence[float] | None = None
+) -> Hierarchy:
     """Return blocks with given weights of the levels, equal ones by default, of sensitivity 1."""
     values = np.ones(len(sizes)) if weights is None else np.asarray(weights, dtype=np.float64)
     scale = values.sum() if norm == "l1" else np.sqrt(values @ values)
@@ -239,7 +233,7 @@ def level_weights(sizes: Sizes, norm: Norm, weights: Sequence[float] | None = No
 def block_sums(
     problem: Problem,
     search: Search,
-    sizes: Sizes | None = None,
+    sizes: tuple[int, ...] | None = None,
     weights: Sequence[float] | None = None,
 ) -> Operator:
     n = cells_of(problem)

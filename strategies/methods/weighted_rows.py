@@ -136,22 +136,16 @@ def shared_weights(candidates: Candidates, starts: Sequence[Array]) -> Array:
     return np.where(weights > PRUNED * weights.max(), weights / weights.max(), 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedRows:
-    """Where a descent ended."""
-
-    weights: Array  # (m,): of all candidate rows, positive
-    matrix: Array  # (m', g): the weighted rows, those of negligible weight left out
-
-
-def descend_on_weights(candidates: Candidates, weights: Array, iterations: int) -> WeightedRows:
-    """Return weights and weighted rows after a descent, pruned."""
+def descend_on_weights(
+    candidates: Candidates, weights: Array, iterations: int
+) -> tuple[Array, Array]:
+    """Return all rows' weights, and the weighted rows without those of negligible weight."""
     weights = np.exp(descend_on_logs(candidates, np.log(weights / weights.max()), iterations))
     found = np.where(weights > PRUNED * weights.max(), weights, 0.0)
     kept = candidates.rows[found > 0] * found[found > 0, None]
     if np.linalg.matrix_rank(kept) < kept.shape[1]:  # pruned rows were needed after all
         kept = candidates.rows * weights[:, None]
-    return WeightedRows(weights, np.asarray(kept))
+    return weights, np.asarray(kept)
 
 
 def matrix_loss(candidates: Candidates, matrix: Array) -> float:
@@ -183,10 +177,10 @@ def own_weighted_rows(problem: Problem, search: Search) -> Operator:
         descend_on_weights(candidates, start, trial)
         for start in starts(candidates.rows, search.generator, min(MOST_STARTS, max(1, count)))
     ]
-    best = min(trials, key=lambda trial: matrix_loss(candidates, trial.matrix))
+    weights, best = min(trials, key=lambda trial: matrix_loss(candidates, trial[1]))
     steps = min(FAMILY_ITERATIONS, affordable // 2)
-    last = descend_on_weights(candidates, best.weights, steps) if steps > 0 else best
-    return Dense(min((best, last), key=lambda one: matrix_loss(candidates, one.matrix)).matrix)
+    last = descend_on_weights(candidates, weights, steps)[1] if steps > 0 else best
+    return Dense(min((best, last), key=lambda one: matrix_loss(candidates, one)))
 
 
 def cost(m: int, k: int, g: int) -> float:

@@ -16,7 +16,6 @@ descend on the bound's right-hand side, with the maximum replaced by a p-norm; t
 convex in log w, so one descent finds it.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -36,7 +35,6 @@ from strategies.methods.family import (
 )
 from strategies.operators import (
     Array,
-    Dense,
     Gram,
     Identity,
     Marginals,
@@ -47,7 +45,7 @@ from strategies.operators import (
     RowKronecker,
     RowScaled,
     Scaled,
-    Sparse,
+    as_operator,
 )
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
@@ -106,26 +104,17 @@ SHARPNESS = (4.0, 16.0, 64.0, 256.0)
 """Exponents of the p-norm that stands in for the largest column sum, round by round."""
 
 
-@dataclass(frozen=True, eq=False)
-class DistinctRows:
-    """The distinct nonzero rows of a workload and how often each occurs (with squared scale)."""
-
-    rows: Operator
-    counts: Array
-
-
 def own_rows(problem: Problem, search: Search, weighted: bool = True) -> Operator:
     """Return the distinct rows of the workload with optimised weights, or as they are."""
     if not weighted:
         return problem.workload
     if isinstance(problem.workload, Marginals):
         return weighted_tables(problem.workload, problem.norm)
-    distinct = distinct_rows(problem)
+    rows, counts = distinct_rows(problem)
     if problem.merging is None:
-        weights = balanced_weights(distinct.counts, problem.norm)
-        return RowScaled(weights, distinct.rows)
-    weights = optimised_weights(distinct, problem.norm, search.work)
-    return problem.merging.invert(RowScaled(weights, distinct.rows))
+        return RowScaled(balanced_weights(counts, problem.norm), rows)
+    weights = optimised_weights(rows, counts, problem.norm, search.work)
+    return problem.merging.invert(RowScaled(weights, rows))
 
 
 def weighted_tables(workload: Marginals, norm: Norm) -> Marginals:
@@ -153,28 +142,20 @@ def path_rows(workload: Operator) -> RowKronecker | None:
     return workload if isinstance(workload, RowKronecker) else None
 
 
-def distinct_rows(problem: Problem) -> DistinctRows:
+def distinct_rows(problem: Problem) -> tuple[Operator, Array]:
+    """Return the distinct nonzero rows of a workload, and how often each occurs."""
     merged = problem.merged_workload
     if merged is None:
         paths = path_rows(problem.workload)
         if paths is None:
             raise MemoryCapError("workload is too large to enumerate and has no 0/1 paths.")
         rows, _, counts = paths.unique_rows()
-        return DistinctRows(rows, counts.astype(float))
-    if merged.prefers_sparse:
-        return _distinct_sparse(merged)
-    dense = merged.to_dense()
-    first, number = unique_rows(dense_keys(dense.T))
-    counts, kept = np.bincount(number), dense[first].any(axis=1)
-    return DistinctRows(Dense(dense[first][kept]), counts[kept].astype(float))
-
-
-def _distinct_sparse(merged: Operator) -> DistinctRows:
-    form = merged.to_sparse()
-    first, number = unique_rows(sparse_keys(form.T.tocsc()))
-    counts = np.bincount(number)
+        return rows, counts.astype(float)
+    form = merged.compact()
+    keys = dense_keys(form.T) if isinstance(form, np.ndarray) else sparse_keys(form.T.tocsc())
+    first, number = unique_rows(keys)
     kept = np.asarray(abs(form[first]).sum(axis=1)) > 0
-    return DistinctRows(Sparse(form[first[kept]]), counts[kept].astype(float))
+    return as_operator(form[first[kept]]), np.bincount(number)[kept].astype(float)
 
 
 def balanced_weights(counts: Array, norm: Norm) -> Array:
@@ -182,18 +163,18 @@ def balanced_weights(counts: Array, norm: Norm) -> Array:
     return np.asarray(counts ** (1 / 3 if norm == "l1" else 1 / 4))
 
 
-def optimised_weights(distinct: DistinctRows, norm: Norm, work: float) -> Array:
+def optimised_weights(rows: Operator, counts: Array, norm: Norm, work: float) -> Array:
     """Return row weights that minimise the smoothed loss, within a fixed number of iterations."""
-    form = abs(distinct.rows.compact().astype(np.float64))
+    form = abs(rows.compact().astype(np.float64))
     powers = form if norm == "l1" else form * form
-    stored = int(getattr(powers, "nnz", distinct.rows.shape[0] * distinct.rows.shape[1]))
+    stored = int(getattr(powers, "nnz", powers.size))
     iterations = int(min(200.0, work * 1e8 / max(stored, 1) / len(SHARPNESS)))
-    logs = np.log(balanced_weights(distinct.counts, norm))
+    logs = np.log(balanced_weights(counts, norm))
     for sharpness in SHARPNESS if iterations > 0 else ():
         value = partial(
             smoothed_loss,
             powers=powers,
-            counts=distinct.counts,
+            counts=counts,
             power=1 if norm == "l1" else 2,
             sharpness=sharpness,
         )

@@ -57,6 +57,8 @@ from strategies.problem.strategy import Strategy, from_unit, is_float, multiply,
 
 EVEN = 0.1  # part of the weight that all groups share evenly
 LEAST_STEPS = 3  # updates of the weights below which they stay even
+RULED = (WeightedTables, JointMarginals, Kronecker, Identity, Semiseparable, Toeplitz)
+"""Structures whose own rules give the errors of all rows."""
 
 
 def worst_error(problem: Problem, matrix: Operator) -> float:
@@ -67,27 +69,20 @@ def worst_error(problem: Problem, matrix: Operator) -> float:
     tables = table_errors(problem, matrix)
     if tables is not None:
         return float(tables.max())
-    merging, distinct = problem.merging, None
-    lifted = matrix_over_groups(problem, matrix)
-    if merging is not None and lifted is not None:
-        distinct = problem.distinct_rows
-    if distinct is not None and lifted is not None:
-        return distinct.value(row_errors(Dense(distinct.rows), lifted))
-    return problem.aim.value(row_errors(problem.workload, matrix))
+    lifted = None if isinstance(matrix, RULED) else matrix_over_groups(problem, matrix)
+    distinct = None if lifted is None else problem.distinct_rows
+    if lifted is None or distinct is None:
+        return problem.aim.value(row_errors(problem.workload, matrix))
+    return distinct.value(row_errors(Dense(distinct.rows), lifted))
 
 
 def matrix_over_groups(problem: Problem, matrix: Operator) -> Operator | None:
     """Return a matrix over the merged cells where that is what it is, else None."""
     merging = problem.merging
-    if merging is None:
+    if merging is None or matrix.shape[1] != problem.workload.shape[1]:
         return None
-    if merging.is_trivial:
-        ruled = (WeightedTables, JointMarginals, Kronecker, Identity)
-        by_rules = isinstance(matrix, (*ruled, Semiseparable, Toeplitz))
-        return None if by_rules else matrix
-    if matrix is merging.grouping or (
-        isinstance(matrix, Product) and matrix.right is merging.grouping
-    ):
+    lifted = isinstance(matrix, Product) and matrix.right is merging.grouping
+    if merging.is_trivial or lifted or matrix is merging.grouping:
         return merging.average(matrix)
     return None
 
@@ -239,23 +234,14 @@ def error(problem: Problem, matrix: Operator) -> float:
     """
     if not problem.is_total:
         return worst_error(problem, matrix)
-    merged, merging = problem.merged_workload, problem.merging
-    if merged is None or merging is None or matrix.shape[1] != problem.workload.shape[1]:
+    lifted, merged = matrix_over_groups(problem, matrix), problem.merged_workload
+    if lifted is None or merged is None:
         return error_trace(problem.workload, matrix)
-    if merging.is_trivial:
-        return merged_error(problem, matrix)
-    if matrix is merging.grouping:
-        return problem.merged_total
-    if isinstance(matrix, Product) and matrix.right is merging.grouping:
-        return merged_error(problem, matrix.left)
-    return error_trace(problem.workload, matrix)
+    return merged_error(problem, merged, lifted)
 
 
-def merged_error(problem: Problem, matrix: Operator) -> float:
+def merged_error(problem: Problem, merged: Operator, matrix: Operator) -> float:
     """Return ``||W' A'⁺||_F²`` for a matrix over the merged cells, reusing their Gram."""
-    merged = problem.merged_workload
-    if merged is None:
-        raise ValueError("problem has no merged cells: expected a domain within the memory cap.")
     if isinstance(matrix, Identity):
         return problem.merged_total
     if not isinstance(matrix, Dense):

@@ -206,6 +206,12 @@ def distinct(sets: Bools) -> Bools:
     return sets[unique_rows(sets)[0]]
 
 
+def are_among(sets: Bools, known: Bools) -> Bools:
+    """Tell which sets are among known ones."""
+    rows = {row.tobytes() for row in known}
+    return np.array([row.tobytes() in rows for row in sets], dtype=bool)
+
+
 def _unions(base: Bools, energies: Energies, limit: int, work: float) -> Bools:
     """Return the best unions of maximal sets, joined greedily round after round."""
     found, values = base, np.ones(len(base))

@@ -38,6 +38,7 @@ from strategies.methods.family import (
     require,
 )
 from strategies.methods.marginals.algebra import (
+    are_among,
     candidate_sets,
     distinct,
     expanded_energies,
@@ -47,7 +48,7 @@ from strategies.methods.marginals.algebra import (
 )
 from strategies.methods.marginals.optimiser import SetErrors, optimise, row_errors_by_sets
 from strategies.methods.marginals.product_marginals import has_all_sets
-from strategies.operators import Array, Marginals, ObliqueResiduals, Operator, fits
+from strategies.operators import Marginals, ObliqueResiduals, Operator, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.base.validation import attribute_set
 from strategies.operators.masks.components import MAX_FIXED, mask_rows
@@ -82,7 +83,7 @@ def best_tables(
         candidates = candidate_sets(energies, most, work=search.work)
         designs = group_designs(energies) if problem.norm == "l1" else []
         candidates = distinct(np.concatenate([candidates, *designs]))
-    starts = known_starts(search.starts, energies, candidates, designs)
+    starts = tuple(are_among(candidates, design).astype(np.float64) for design in designs)
     weights = optimise(sums, candidates, search.generator, search.work, starts)
     used = np.flatnonzero(weights > 0)
     sets = [tuple(map(int, np.flatnonzero(row))) for row in candidates[used]]
@@ -135,33 +136,6 @@ def expansion_seconds(problem: Problem) -> float:
     if problem.is_total or isinstance(workload, Marginals) or mask_rows(workload) is not None:
         return seconds
     return seconds + evaluation_seconds(problem, largest_rank(problem))
-
-
-def known_starts(
-    operators: Sequence[Operator],
-    energies: Energies,
-    candidates: Bools,
-    designs: Sequence[Bools] = (),
-) -> tuple[Array, ...]:
-    """Return weights of marginals found before, and equal ones of designs, on the candidates.
-
-    Only where all their sets are candidates.
-    """
-    number = {row.tobytes(): i for i, row in enumerate(candidates)}
-    tables = [
-        (operator.set_table, np.asarray(operator.weights, dtype=np.float64))
-        for operator in operators
-        if isinstance(operator, Marginals) and operator.sizes == energies.sizes
-    ]
-    starts = []
-    for sets, values in (*tables, *((sets, np.ones(len(sets))) for sets in designs)):
-        places = [number.get(row.tobytes()) for row in sets]
-        known = [place for place in places if place is not None]
-        if len(known) == len(places):
-            weights = np.zeros(len(candidates))
-            weights[known] = values
-            starts.append(weights)
-    return tuple(starts)
 
 
 def applies(problem: Problem) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from strategies.bounds.pinched_union import frames_fit
 from strategies.methods.descents import minimise
 from strategies.methods.family import UNIONS, Family, Search, factory, require
+from strategies.methods.marginals.algebra import are_among
 from strategies.methods.marginals.joint_losses import JointLosses, shared_cells
 from strategies.methods.marginals.product_losses import (
     ROWS,
@@ -64,19 +65,14 @@ def measurable(form: ProductLosses, sets: Bools) -> Bools:
     rows = np.array([form.classes[o].rows + form.classes[o].count for o in form.owner], float)
     counts = np.where(sets, rows, 1.0).prod(axis=1)
     fit = np.array([fits((int(min(count, 2.0**62)),), 16) for count in counts])
-    return np.asarray(sets[fit | are_tables(form, sets)])
-
-
-def are_tables(form: ProductLosses, sets: Bools) -> Bools:
-    own = {row.tobytes() for row in form.kind > 0}
-    return np.array([row.tobytes() in own for row in sets], dtype=bool)
+    return np.asarray(sets[fit | are_among(sets, form.kind > 0)])
 
 
 def random_start(forms: Forms, style: str, rng: np.random.Generator) -> Start:
     """Return roots to begin with, the tables' own sets first; rows random, or of neighbours."""
     sets, parts = tuple(map(basic_sets, forms)), []
     for form, own in zip(forms, sets, strict=True):
-        parts.append(np.where(are_tables(form, own), 1.0, FAINT_ROOT))
+        parts.append(np.where(are_among(own, form.kind > 0), 1.0, FAINT_ROOT))
         for one in form.classes:
             p, n = one.rows, one.count
             if one.is_plain:

@@ -77,6 +77,20 @@ def test_the_rule(workload: Operator, norm: str) -> None:
     assert twin.loss == pytest.approx(strategy.loss, rel=1e-6)
 
 
+def test_few_trees_over_many_cells_are_not_measured_cell_by_cell() -> None:
+    """A short search was once ended at the Identity, which here is far above the rows."""
+    random, sizes = np.random.default_rng(0), (12,) * 5
+    masks = [np.ones((64, size), dtype=bool) for size in sizes]
+    for tree in range(8):
+        for level, i in enumerate(random.choice(5, 3, replace=False)):
+            left = np.arange(12) < random.integers(1, 12)
+            upper = np.arange(8) >> level & 1
+            masks[i][8 * tree : 8 * tree + 8] = left == upper[:, None]
+    workload = RowKronecker.from_masks(masks, np.repeat(np.arange(8), 8))
+    found = select(workload, random_state=0, time_limit=0.5)
+    assert found.loss <= own_loss(workload, "l1") * (1 + 1e-9)
+
+
 @given(workload=workloads(), seed=st.integers(0, 100))
 def test_alike_after_order_and_repetition(workload: Operator, seed: int) -> None:
     """The Gaussian optimum knows no order of rows or cells, nor cells that stand twice."""
