@@ -103,7 +103,7 @@ On an idle machine that is wall time; on a busy one what is found stays the same
 LEAST_PATIENCE = 20.0
 """Seconds of the thread in which a family may start, however short the limit."""
 TRIALS = ("identity", "marginals", "boxes")
-REFINING = "common_refinement"  # a trial as well where it takes a small share of the limit
+CHEAP_TRIALS = ("common_refinement", "workload_itself")  # where they take a small share only
 RULED = "kronecker_selections"
 """Always runs, even past the deadline, so no result is above the product of its factors' own."""
 CERTIFYING = 0.1
@@ -241,8 +241,8 @@ class Portfolio:
         """Tell whether short trials show that a search over many cells ends at the Identity.
 
         Rows of plain paths have their local minimum at the Identity, which long searches over
-        many cells leave only where weighted tables, boxes or refined trees leave it at once, or
-        where rows are so few that they are better as they stand.
+        many cells leave only where weighted tables, boxes, refined trees or the rows themselves
+        are below it at once.
         """
         problem, merging = self.problem, self.problem.merging
         asked = problem.norm == "l1" and problem.is_total
@@ -260,10 +260,10 @@ class Portfolio:
         trials = [family for family in self.families if family.name in TRIALS]
         if len(trials) < 2 or any(family.least(problem) > self.limit for family in trials):
             return False
-        for family in self.families:
-            refines = family.name == REFINING
-            if family in trials or (refines and family.least(problem) <= CERTIFYING * self.limit):
-                self.attempt(family, TRIAL_WORK)
+        cheap = [family for family in self.families if family.name in CHEAP_TRIALS]
+        trials += [one for one in cheap if one.least(problem) <= CERTIFYING * self.limit]
+        for family in trials:
+            self.attempt(family, TRIAL_WORK)
         if self.best_loss >= problem.merged_total * (1 - GAIN):
             self.candidates.sort(key=lambda candidate: candidate.loss)
             return True

@@ -24,7 +24,7 @@ from strategies.operators import (
     estimate,
     row_errors,
 )
-from tests.strategies.workloads import NORMS, lower_bound
+from tests.strategies.workloads import NORMS, lower_bound, paths
 
 
 def own_loss(workload: Operator, norm: str) -> float:
@@ -77,7 +77,7 @@ def test_the_rule(workload: Operator, norm: str) -> None:
     assert twin.loss == pytest.approx(strategy.loss, rel=1e-6)
 
 
-def test_few_trees_over_many_cells_are_not_measured_cell_by_cell() -> None:
+def test_few_rows_over_many_cells_are_not_measured_cell_by_cell() -> None:
     """A short search was once ended at the Identity, which here is far above the rows."""
     random, sizes = np.random.default_rng(0), (12,) * 5
     masks = [np.ones((64, size), dtype=bool) for size in sizes]
@@ -89,6 +89,9 @@ def test_few_trees_over_many_cells_are_not_measured_cell_by_cell() -> None:
     workload = RowKronecker.from_masks(masks, np.repeat(np.arange(8), 8))
     found = select(workload, random_state=0, time_limit=0.5)
     assert found.loss <= own_loss(workload, "l1") * (1 + 1e-9)
+    few = paths((6,) * 7, 60, 3)
+    rows = select(few, method="workload_itself", time_limit=0.5)
+    assert select(few, random_state=0, time_limit=0.5).loss <= rows.loss * (1 + 1e-9)
 
 
 @given(workload=workloads(), seed=st.integers(0, 100))
