@@ -87,6 +87,11 @@ def partitions_of(
     return result
 
 
+def all_masks(parts: Sequence[Partition]) -> list[Bools]:
+    """Return the masks of all boxes, attribute by attribute."""
+    return [np.concatenate(same) for same in zip(*(part.masks for part in parts), strict=True)]
+
+
 def overlaps(left: Sequence[Bools], right: Sequence[Bools]) -> Bools:
     """Tell which boxes meet which: an array of shape (boxes left, boxes right)."""
     shape = (len(left[0]), len(right[0]))
@@ -117,7 +122,7 @@ class Joiner:
     @classmethod
     def of(cls, parts: list[Partition]) -> "Joiner":
         """Meet all boxes with all boxes once; the largest arrays are boxes x boxes."""
-        masks = tuple(np.concatenate(same) for same in zip(*(p.masks for p in parts), strict=True))
+        masks = all_masks(parts)
         meets = overlaps(masks, masks).astype(np.float32)
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
         counts = np.add.reduceat(np.add.reduceat(meets, starts, axis=0), starts, axis=1)
@@ -142,9 +147,8 @@ class Joiner:
         self.parts = [self.parts[k] for k in kept] + [joined]
         self.sums = np.pad(self.sums[np.ix_(kept, kept)], (0, 1))
         self.counts = np.pad(self.counts[np.ix_(kept, kept)], (0, 1))
-        masks = tuple(np.concatenate(s) for s in zip(*(p.masks for p in self.parts), strict=True))
         starts = np.cumsum([0, *(len(part) for part in self.parts[:-1])])
-        meets = overlaps(joined.masks, masks)
+        meets = overlaps(joined.masks, all_masks(self.parts))
         ones = np.add.reduceat(meets.sum(axis=0), starts)
         self.counts[-1] = self.counts[:, -1] = ones
         self.sums[-1] = np.add.reduceat(joined.weights @ meets, starts)
@@ -196,11 +200,10 @@ class BoxLoss:
     @classmethod
     def of(cls, rows: MaskRows, parts: list[Partition]) -> "BoxLoss":
         """Factor the boxes' row Gram; the largest arrays are m x m."""
-        masks = [np.concatenate(same) for same in zip(*(p.masks for p in parts), strict=True)]
         group = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         check_allocation("row Gram of the boxes", (len(group), len(group), 3))
         gram = np.ones((len(group), len(group)))
-        for mask in masks:
+        for mask in all_masks(parts):
             if not mask.all():
                 gram *= (mask.astype(np.float32) @ mask.T.astype(np.float32)) / mask.shape[1]
         coordinates = pivoted_cholesky(gram)
@@ -267,8 +270,7 @@ def refined_partitions(problem: Problem, search: Search) -> Operator:
     if log_loss > np.log(problem.merged_total):  # above the Identity: not worth an evaluation
         return Identity(problem.workload.shape[1], problem.workload.sizes)
     scales = weights if problem.norm == "l1" else np.sqrt(weights)
-    masks = [np.concatenate(same) for same in zip(*(p.masks for p in parts), strict=True)]
-    boxes = RowKronecker.from_masks(masks, loss.group)
+    boxes = RowKronecker.from_masks(all_masks(parts), loss.group)
     return RowScaled(scales[loss.group] / scales.max(), boxes)
 
 

@@ -334,7 +334,3 @@ def powered_rows(rows: Array, power: float = 2.0) -> Array:
 def gaussian_rows(factor: Array, work: float) -> Array:
     steps = steps_within(update_seconds(factor), work)
     return gaussian_strategy(factor, ascend(factor, 1e-4, steps))
-
-
-def random_rows(generator: np.random.Generator, count: int, cells: int) -> Array:
-    return generator.random((count, cells))

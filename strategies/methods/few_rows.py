@@ -35,7 +35,6 @@ from strategies.methods.descents import (
     minimise,
     own_rows,
     powered_rows,
-    random_rows,
     scaled_rows,
     step_seconds,
 )
@@ -122,7 +121,7 @@ def starts(
     for trial in range(MOST_RANDOM):
         count = sizes[trial % len(sizes)]
         weight = float(search.generator.uniform(0.5, 8.0))
-        yield scaled_rows(random_rows(search.generator, count, g), weight)
+        yield scaled_rows(search.generator.random((count, g)), weight)
 
 
 def best_descent(factor: Array, trials: list[Descent], budget: float) -> Descent:

@@ -227,7 +227,7 @@ MOST_CELLS = 2 * 10**8  # cells of a part, codes that it does not tell apart cou
 def integer_combinations(problem: Problem, search: Search) -> Operator:
     """Return integer combinations of the distinct paths, one for each dimension."""
     climb = require(path_climb(problem), PATHS)
-    parts = parts_of(climb)
+    parts = searchable_parts(climb)
     work = search.work - sensitivity_seconds(climb)
     if len(parts) == 1:
         rows, square, _ = combinations(climb, work)
@@ -263,8 +263,10 @@ def side_by_side(climb: PathClimb, parts: list[Longs], work: float) -> tuple[Arr
     return np.concatenate(blocks), square
 
 
-def searchable_parts(paths: PatternRows) -> list[Longs]:
+@cached_per_value
+def searchable_parts(climb: PathClimb) -> list[Longs]:
     """Return the paths of parts with few enough cells each: whole trees, alike ones together."""
+    paths = climb.paths
     whole = [np.arange(paths.n_paths)]
     if paths.groups is None or np.diff(paths.mix.indptr).max(initial=0) > 1:
         return whole
@@ -303,14 +305,9 @@ def part_of(paths: PatternRows, chosen: Longs) -> PatternRows:
     )
 
 
-@cached_per_value
-def parts_of(climb: PathClimb) -> list[Longs]:
-    return searchable_parts(climb.paths)
-
-
 def sensitivity_seconds(climb: PathClimb) -> float:
     masks = climb.paths.masks()
-    return sum(search_seconds([mask[one] for mask in masks]) for one in parts_of(climb))
+    return sum(search_seconds([mask[one] for mask in masks]) for one in searchable_parts(climb))
 
 
 def paths_apply(problem: Problem) -> bool:

@@ -9,18 +9,8 @@ With λ the weights of the groups at the optimum for the worst row and Gaussian 
 errors weighted by λ has the same optimum. For Laplace noise it is a start near it. Every row keeps
 some weight, so that the strategy determines it.
 
-How a structure plugs in
-------------------------
-`strategies.operators.base.recovery` dispatches, in this order:
-
-1. ``matrix.error_trace(workload)`` and ``matrix.row_errors(workload)``: a rule of the strategy's
-   structure, for any workload it recognises, or None. It returns ``||W A⁺||_F²`` (its rows'
-   shares), raises `RowSpaceError` when W is not in the row space, subtracts no traces, and may
-   work for domains of any size. Marginals, Kronecker products and groupings have rules. The
-   estimate ``W A⁺ y`` has the same hook, ``matrix.estimate(workload, answers)``.
-2. Explicit matrices within the memory cap: triangular solves with the R factor of A at full
-   column rank, singular values otherwise, with a check of ``W = W A⁺ A``.
-3. Row Grams ``A Aᵀ`` and ``W Aᵀ``, which need nothing of length n.
+`strategies.operators.base.recovery` computes errors: by the rule of a structure first, which may
+serve domains of any size and subtracts no traces.
 """
 
 from dataclasses import replace

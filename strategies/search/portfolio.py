@@ -102,14 +102,15 @@ PATIENCE = 10.0
 On an idle machine that is wall time; on a busy one what is found stays the same."""
 LEAST_PATIENCE = 20.0
 """Seconds of the thread in which a family may start, however short the limit."""
-TRIALS = ("identity", "marginals", "boxes")
-CHEAP_TRIALS = ("common_refinement", "workload_itself")  # where they take a small share only
 RULED = "kronecker_selections"
 """Always runs, even past the deadline, so no result is above the product of its factors' own."""
 CERTIFYING = 0.1
-"""Share of the limit for what is no family's: a bound, weights of the rows, the workload itself."""
-TRIAL_WORK = 0.1
-"""Families of a trial, and the work of each."""
+"""Share of the limit for a bound, for weights of rows, or for an evaluation of the workload."""
+TRIALS = ("identity", "marginals", "boxes")
+"""Families that are tried briefly before a long search over many cells."""
+CHEAP_TRIALS = ("common_refinement", "workload_itself")
+"""Families that are tried as well where their shortest search takes that share of the limit."""
+TRIAL_WORK = 0.1  # seconds of work of each trial
 MANY_CELLS = 1000
 """Merged cells above which searches over all of them are worth a trial first."""
 GAIN = 1e-6
@@ -207,17 +208,13 @@ class Portfolio:
         family that the rule of products stands on.
         """
         price = family.least(self.problem)
-        first = not (self.found or self.serves_itself)
+        serves_itself = self.is_auto and own_loss(self.problem) < float("inf")
+        first = not (self.found or serves_itself)
         if first or family.name == RULED or price <= left:
             return True
         note = f"takes about {price:.2g} s at least, more than is left of the limit"
         self.candidates.append(Candidate(family.name, float("inf"), 0.0, note))
         return False
-
-    @property
-    def serves_itself(self) -> bool:
-        """Whether the workload's own rows are a strategy of known loss, whatever is found."""
-        return self.is_auto and own_loss(self.problem) < float("inf")
 
     def add_own_rows(self) -> None:
         """Add the workload itself; where an evaluation takes long, by the loss of plain noise.
