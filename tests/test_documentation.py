@@ -5,12 +5,14 @@ them. A block of prompts is a doctest; a ``text`` block right below a block is w
 What a page names in code, a thing of ours or a file, is there. A guide is short.
 """
 
+import ast
 import doctest
 import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from io import StringIO
 from itertools import pairwise
@@ -172,6 +174,20 @@ def missing_names(text: str) -> list[str]:
 @pytest.mark.parametrize("page", pages(), ids=str)
 def test_what_a_page_names_is_there(page: Path) -> None:
     assert missing_names((ROOT / page).read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "name", [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+)
+def test_what_a_notebook_imports_is_there(name: str) -> None:
+    cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))["cells"]
+    code = "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "code")
+    imports = [one for one in ast.walk(ast.parse(code)) if isinstance(one, ast.ImportFrom)]
+    ours = [one for one in imports if (one.module or "").startswith(("mrf_matrix", "strategies"))]
+    assert ours
+    for one in ours:
+        for each in one.names:
+            assert hasattr(import_module(one.module or ""), each.name), (one.module, each.name)
 
 
 def test_a_name_that_is_not_there_is_found() -> None:

@@ -223,17 +223,8 @@ class RowErrorDisplay(Display):
     ) -> RowErrorDisplay:
         """Draw strategies for one workload, with the bound of those of objective "max".
 
-        Parameters
-        ----------
-        strategies : mapping of str to Strategy
-            By the names to draw them under, all of one norm.
-        workload : ndarray, scipy sparse or Operator of shape (q, n)
-            Whose rows are asked.
-
-        Raises
-        ------
-        ValueError
-            If there is none, or they are of both norms: their errors are of different units.
+        `strategies` as for `StrategyErrorDisplay.from_strategies`; `workload` of shape (q, n): the
+        queries.
         """
         norm = common_norm(strategies)
         errors = {name: one.row_errors(workload) for name, one in strategies.items()}

@@ -25,17 +25,9 @@ class Facts:
     from_file: bool = False
 
     @property
-    def knows_number(self) -> bool:
-        return PUBLIC_NUMBER in self.public
-
-    @property
     def has_public_base(self) -> bool:
         """Whether nothing that it rests on was read off records, or is of unknown origin."""
         return not self.claim.provenance.read_off | self.claim.provenance.unknown
-
-    @property
-    def counts_rows(self) -> bool:
-        return self.claim.neighboring == "add_remove"
 
     @property
     def rests_on_others(self) -> bool:
@@ -55,9 +47,9 @@ def guaranteed_words(facts: Facts) -> Iterator[str]:
         yield "Nothing that is said below makes it private: do not publish it."
         return
     yield odds(claim)
-    if not facts.counts_rows:
+    if claim.neighboring == "replace_one":
         yield f"{ONE_RECORD}what the row said; how many rows there were is not."
-    elif facts.knows_number:
+    elif PUBLIC_NUMBER in facts.public:
         yield (
             f"{ONE_RECORD}{WHETHER}. How many rows there were was stated as public before the fit, "
             f"and is not protected."

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier
@@ -239,20 +237,6 @@ def checked_methods(kind: str | Method | Sequence[str | Method] | None) -> tuple
     if not keys or len(set(keys)) < len(keys):
         raise ValueError(f"kind: keys are {keys}: expected at least one, and no key twice.")
     return tuple(found)
-
-
-def select_for_queries(
-    key: str, setting: Setting, queries: NDArray[np.int32], strategy: object, time_limit: float
-) -> Strategy:
-    """Return the strategy for the votes of test records, selected once for every fit.
-
-    `key`: "batch" or "subsample"; `setting`: the split's; no strategy for
-    the method is in it yet; `queries`: (b, d), codes of the test records; `strategy`, `time_limit`:
-    see `BatchPredictionClassifier`.
-    """
-    model = QUERY_METHODS[key](setting).set_params(strategy=strategy, time_limit=time_limit)
-    chosen: Strategy = model.plan(queries).parts[0].strategy
-    return chosen
 
 
 QUERY_METHODS = {"batch": _batch_prediction, "subsample": _subsample_optimised}

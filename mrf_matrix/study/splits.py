@@ -25,7 +25,6 @@ from mrf_matrix.study.methods import (
     QUERY_METHODS,
     Method,
     Setting,
-    select_for_queries,
 )
 from strategies import Family, Strategy, evaluate, select
 from strategies.operators import RowKronecker
@@ -204,7 +203,9 @@ class Splits:
         """Select for the test records, in a small part of the time: each batch is served once."""
         limit = QUERY_SHARE * self.settings["time_limit"]
         method = self.strategy if _is_method(self.strategy) else "auto"
-        return select_for_queries(key, base, queries, method, limit)
+        model = QUERY_METHODS[key](base).set_params(strategy=method, time_limit=limit)
+        chosen: Strategy = model.plan(queries).parts[0].strategy
+        return chosen
 
     def _fits(self) -> Iterator[tuple[Method, float | None, int]]:
         for method in self.methods:
