@@ -370,7 +370,8 @@ class AccuracyDisplay(Display):
         if self.metric in PERCENT or self.metric == "auc":
             ax.set_ylim(0, 1.02)
         relation = settings["neighboring"].replace("_", "/")
-        ax.set_xlabel(f"privacy budget ε (pure DP, {relation} neighbours)")
+        law = f"δ = {settings['delta']:g}" if settings.get("delta") else "pure DP"
+        ax.set_xlabel(f"privacy budget ε ({law}, {relation} neighbours)")
         ax.set_ylabel(f"test {METRICS[self.metric]} (mean ± 2 standard errors)")
         ax.set_title(
             f"{literal_text(study.dataset)}: {settings['n_trees']} trees "

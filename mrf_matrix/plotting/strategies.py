@@ -243,7 +243,7 @@ class RowErrorDisplay(Display):
             xlabel="share of queries, worst first (marks: means)",
             ylabel=f"squared error of a query\n({UNITS[self.norm]})",
         )
-        ax.set_title(self.title, fontsize=10)
+        ax.set_title(literal_text(self.title), fontsize=10)
         tidy_axes(ax)
         ax.legend(frameon=False, fontsize=9)
 

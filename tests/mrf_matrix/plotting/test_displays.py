@@ -1,6 +1,7 @@
 """Displays draw what the study found, with labelled axes."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,8 +52,11 @@ def test_accuracy_display_draws_every_method_best_first(study):
     means = [np.mean([one.mean for one in study.summaries() if one.method == method.key])
              for method in study.ranking()]  # fmt: skip
     assert means == sorted(means, reverse=True)
-    assert "ε" in display.ax_.get_xlabel()
+    assert "ε (pure DP" in display.ax_.get_xlabel()
     assert "accuracy" in display.ax_.get_ylabel()
+    approximate = replace(study, settings=study.settings | {"delta": 1e-6})
+    ax = AccuracyDisplay.from_comparison(approximate).ax_
+    assert "ε (δ = 1e-06" in ax.get_xlabel()
 
 
 def test_strategy_display_draws_losses_and_the_bound(study):
