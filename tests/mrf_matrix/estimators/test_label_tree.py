@@ -54,7 +54,7 @@ ANY_CODES = Domain(
 )
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("domain", [DOMAIN, ANY_CODES], ids=["ordered", "mixed"])
 def test_without_noise_no_tree_is_right_on_more_records(domain, seed):
     generator = np.random.default_rng(seed)
