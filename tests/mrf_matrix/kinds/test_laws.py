@@ -32,11 +32,14 @@ from mrf_matrix import (
     PureDP,
     RandomTrees,
     count_stream,
+    from_release,
+    path_matrix,
     privacy_ledger,
 )
 from mrf_matrix.mechanisms import BudgetError, count_cells
 from mrf_matrix.streams import count_leaves
 from mrf_matrix.study import effect
+from strategies import evaluate
 from strategies.operators import MemoryCapError, memory_cap
 
 INFINITE = float("inf")
@@ -133,6 +136,18 @@ def test_the_report_says_what_was_spent_and_measurements_add_up(kind):
         assert [one.budget for one in report.measurements] == ["PureDP(epsilon=1)"] * 2
         spent = max(asked, spent / 2)
     assert spent == asked or abs(float(spent - asked)) < 1e-6  # budgets are shown rounded
+
+
+@pytest.mark.parametrize("strategy", ["identity", "workload_itself"])
+def test_a_forest_of_a_release_is_planned_as_the_release_was(strategy):
+    model, codes, labels = unfitted("matrix", strategy=strategy, voting="weight", **RESEARCH)
+    model.fit(codes, labels)
+    other = from_release(model.release_, DOMAIN, forest=model.forest_, voting="weight")
+    assert np.array_equal(said(other, codes), said(model, codes))
+    mine, theirs = model.plan_.strategy, other.plan_.strategy
+    assert theirs.loss == pytest.approx(mine.loss, rel=1e-6)
+    assert theirs.loss == pytest.approx(evaluate(path_matrix(model.forest_), theirs.matrix).loss)
+    assert other.plan_.total == pytest.approx(model.plan_.total)
 
 
 @pytest.mark.parametrize("kind", KINDS)
