@@ -1,1 +1,1 @@
-"""What no strategy can beat."""
+"""Lower bounds on the loss of every strategy."""

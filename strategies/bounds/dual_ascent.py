@@ -42,6 +42,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from strategies.operators import Array, Gram, Operator
+from strategies.operators.base.operator import cached_per_value
 from strategies.operators.base.validation import as_dense
 from strategies.problem.objective import DistinctRows
 from strategies.problem.problem import Problem
@@ -52,7 +53,7 @@ RELAXED = 2.0  # exponent of the update; 1 climbs surely, 2 twice as fast
 
 @dataclass(frozen=True, eq=False)
 class Dual:
-    """A distribution over the cells, and what it proves."""
+    """A distribution over the cells, and the bound that it proves."""
 
     weights: Array  # (g,): y, none negative, with sum 1
     root: float  # ``tr M^(1/2)``; its square bounds every loss from below
@@ -153,7 +154,7 @@ LEAST = 1e-10  # least weight, in units of the mean: keeps every row within the 
 
 @dataclass(frozen=True, eq=False)
 class JointDual:
-    """Distributions over the groups of rows and over the cells, and what they prove."""
+    """Distributions over the groups of rows and over the cells, and their bound."""
 
     groups: Array  # (K,): λ
     cells: Array  # (g,): y
@@ -166,7 +167,8 @@ class JointDual:
         return float(self.errors.max() * self.norms.max()) / self.root**2 - 1.0
 
 
-def joint_climb(rows: DistinctRows) -> Climb[JointDual]:
+@cached_per_value
+def joint_climb(problem: Problem, rows: DistinctRows) -> Climb[JointDual]:
     def move(last: JointDual, power: float) -> JointDual:
         groups = moved_weights(last.groups, last.errors / last.root, power)
         return assess_joint(rows, groups, moved_weights(last.cells, last.norms / last.root, 1.0))
@@ -236,7 +238,6 @@ prove 8 352 in 489 s, weights by length 8 400 in 13 s."""
 SPEED = 6e10  # operations a second of the reference machine in matrix products
 
 _TOTAL: "WeakKeyDictionary[Problem, Climb[Dual]]" = WeakKeyDictionary()
-_JOINT: "WeakKeyDictionary[Problem, Climb[JointDual]]" = WeakKeyDictionary()
 
 
 def total_dual(problem: Problem, factor: Array, tolerance: float, work: float) -> Dual:
@@ -247,9 +248,7 @@ def total_dual(problem: Problem, factor: Array, tolerance: float, work: float) -
 
 
 def joint_dual(problem: Problem, rows: DistinctRows, work: float) -> JointDual:
-    climb = _JOINT.get(problem)
-    if climb is None:
-        climb = _JOINT[problem] = joint_climb(rows)
+    climb = joint_climb(problem, rows)
     seconds = joint_update_seconds(rows, len(rows.factor))
     tolerance = next(gap for most, gap in JOINT_GAPS if seconds <= most)
     return climb.run(tolerance, min(MOST_STEPS, steps_within(seconds, work)))
@@ -299,7 +298,7 @@ def joint_update_seconds(rows: DistinctRows, rank: int | None = None) -> float:
 
 
 def root_traces(forms: Array, terms: int = 0) -> Array:
-    """Return lower bounds of ``tr M^½`` for one or several M, of sums of so many terms.
+    """Return lower bounds of ``tr M^½`` for one or several M, sums of `terms` products.
 
     Every eigenvalue is lowered by the error of the solver and of the sums.
     """

@@ -78,7 +78,7 @@ MOST_ENTRIES = 5 * 10**7  # entries of an explicit workload that are looked thro
 
 
 def row_maximum_bound(problem: Problem) -> float:
-    """Return ``Σ_i max_j W_ij²`` or a number below it, 0 where no entry is at hand."""
+    """Return ``Σ_i max_j W_ij²`` or a number below it, 0 where no entry is known."""
     if isinstance(problem.workload, Gram):
         return 0.0
     if isinstance(problem.workload, RowKronecker):  # 0/1 rows: 1, or 0 where a mask is empty
@@ -129,7 +129,7 @@ class TableDual:
 
 
 def table_dual(problem: Problem) -> TableDual | None:
-    """Return the climbed weights; None where rows are grouped, or no tables are asked for.
+    """Return the climbed weights; None where rows are grouped, or the workload is no table.
 
     >>> W = Marginals((2, 4), [(0,), (1,)], [1.0, 1.0])
     >>> dual = table_dual(Problem.of(W, "l2", "max"))
@@ -236,7 +236,7 @@ ROUNDING = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """The lower bound of a problem, computed when it is first asked for, and once.
+    """The lower bound of a problem, computed once, on first use.
 
     >>> round(Certificate(Problem.of(np.eye(3)))(), 6)
     3.0

@@ -112,7 +112,7 @@ class CellWeights:
 
 @dataclass(frozen=True, eq=False)
 class PathProof:
-    """What weights prove, and what the strategy that goes with them promises."""
+    """The bound that weights prove, and the loss of their strategy."""
 
     weights: CellWeights
     inverse: Array  # (r, r): M^(-1/2)

@@ -31,7 +31,7 @@ import numpy as np
 from scipy import linalg
 
 from strategies.bounds.dual_ascent import MARGIN, SPEED, root_traces
-from strategies.bounds.largest_design import MOST_ROWS, LargestClimb, rows_of_tables
+from strategies.bounds.largest_design import MOST_ROWS, LargestClimb, outer, rows_of_tables
 from strategies.bounds.largest_design import TOLERANCE as LARGEST_TOLERANCE
 from strategies.bounds.total_design import (
     MOST_STEPS,
@@ -93,8 +93,8 @@ def union_bound(design: Design, low: int | None = None) -> float:
 def flatten_weights(design: Design) -> list[Design]:
     """Return designs with even weights along attributes, where tables differ over many cells.
 
-    What single codes are asked for then has the same spectrum as all else along it, and nothing is
-    lost by asking column by column.
+    Rows of single codes then have an even spectrum along them, and nothing is lost by bounding
+    column by column.
     """
     union = design.weighted
     differ = [i for i, kinds in enumerate(union.kinds) if len(kinds) > 1]
@@ -138,7 +138,7 @@ def low_columns(union: TableUnion) -> int:
 
 
 def row_tilts(design: Design) -> list[float]:
-    """Return what an attribute's tables see of the total beside it: it turns rows only."""
+    """Return every attribute's tilt, the weight of totals in its tables: it turns rows only."""
     union = design.weighted
     of_set, of_table = union.pairs
     residual, total = np.empty(union.count), np.empty(union.count)
@@ -287,7 +287,7 @@ class Sectors:
         groups: dict[tuple[int, ...], dict[Factors, float]],
         largest: float,
     ) -> object:
-        """Return what two terms share that are equal: attributes are named by their splits."""
+        """Return a key that equal terms share: attributes are named by their splits."""
         name = {i: next(j for j, s in enumerate(self.splits) if s is self.splits[i])
                 for group in groups.values() for rest in group for i, _ in rest}  # fmt: skip
         order = {i: n for n, i in enumerate(sorted(name, key=lambda i: (name[i], i)))}
@@ -336,9 +336,9 @@ def joined_root(grams: Sequence[Sequence[Array]], lows: Array) -> float:
         )
     single = single_axes(grams, max(1, isqrt(int(BLOCKS_WORK / columns)) // lows.shape[1]))
     whole = full_products(grams, [n for n in range(len(sizes)) if n not in single], lows)
-    first = np.array([outer([group[n].diagonal() for n in single]) for group in grams])
+    first = np.array([outer([group[n].diagonal() for n in single]).ravel() for group in grams])
     second = np.array(
-        [outer([(a[n] * b[n]).sum(axis=1) for n in single]) for a in grams for b in grams]
+        [outer([(a[n] * b[n]).sum(axis=1) for n in single]).ravel() for a in grams for b in grams]
     )
     squares = np.einsum("gij,hjk->ghik", whole, whole).reshape(-1, *whole.shape[1:])
     step = max(1, MOST_ENTRIES // whole[0].size)
@@ -384,10 +384,6 @@ def full_products(grams: Sequence[Sequence[Array]], axes: Sequence[int], lows: A
     """Return ``⊗ G_gi ⊗ M_g`` over some axes, for every g."""
     pairs = zip(grams, lows, strict=True)
     return np.array([reduce(np.kron, [*(group[n] for n in axes), low]) for group, low in pairs])
-
-
-def outer(parts: Sequence[Array]) -> Array:
-    return np.asarray(reduce(np.multiply.outer, parts, np.ones(())).ravel())
 
 
 # One search a problem ---------------------------------------------------------------------------

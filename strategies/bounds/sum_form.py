@@ -107,7 +107,7 @@ class JointTables:
         return found
 
     def reached_basis(self, t: int) -> Basis:
-        """Return a table's shared columns, and of its own what its rows reach."""
+        """Return a table's shared columns, and those of its own that its rows reach."""
         whole = self.shared.basis(t)
         own, rest = np.split(whole.columns, [whole.own], axis=1)
         _, lengths, right = linalg.svd(self.cell_rows[t] @ own, full_matrices=False)

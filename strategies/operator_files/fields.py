@@ -1,4 +1,4 @@
-"""What a structure's rule reads and writes with: every value is checked before it is used."""
+"""Reader and writer of structures' values: every value is checked before it is used."""
 
 from collections.abc import Callable, Mapping
 from math import isfinite
@@ -22,7 +22,7 @@ MAX_WORK = 2**37  # most multiply-adds of the checks that are not linear in the 
 
 ARRAY_FIELDS = {"array", "type", "shape", "order"}
 Node = dict[str, object]
-"""What JSON keeps of an operator."""
+"""An operator's plain values, as JSON keeps them."""
 Fetch = Callable[[str, str, tuple[int, ...]], Numbers]
 
 

@@ -1,4 +1,4 @@
-"""One rule for each structure: what stands in files, in the order in which it is made from it.
+"""One rule for each structure: the fields of its node, in the order of its constructor.
 
 Groups of paths are checked anew to be disjoint, which is quick for a tree's leaves and bounded for
 anything else.

@@ -1,8 +1,8 @@
 """Matrices as values; each structure knows how it acts, its norms and its inverse.
 
-Explicit ones, products, stacks and weights of others stand here; `ordered`: over ordered cells;
-`tables`: over the attributes of a domain; `masks`: what rows that are products of masks share;
-`base`: what every structure does, and how answers are taken back.
+Explicit ones, those over ordered cells, products, stacks and weights of others stand here;
+`tables`: over the attributes of a domain; `masks`: algebra of rows that are products of masks;
+`base`: the rules of every structure, and answers to workloads.
 """
 
 from strategies.operators.base.arrays import (

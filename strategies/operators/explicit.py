@@ -1,4 +1,4 @@
-"""Explicit matrices, dense or mostly zeros, whatever a user has as an operator, and Grams."""
+"""Explicit matrices, dense or sparse, user input as an operator, and Grams."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +32,7 @@ class Dense(Operator):
     Parameters
     ----------
     array : array-like of shape (m, n)
-        Finite real entries. Kept as a copy that nobody can write to.
+        Finite real entries. Kept as a read-only copy.
     sizes : tuple of int, optional
         Attribute sizes of the product domain whose cells are the columns.
 
@@ -143,7 +143,7 @@ structure_energies.register(Sparse, line_energies)
 
 
 MatrixLike: TypeAlias = Operator | ArrayLike | sparse.sparray | sparse.spmatrix
-"""What a front door takes for a matrix."""
+"""Matrices that public functions accept."""
 
 
 def as_operator(matrix: object, name: str = "matrix") -> Operator:

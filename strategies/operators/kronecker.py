@@ -21,7 +21,7 @@ from strategies.operators.product import RowScaled
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.wrappers import Scaled, Stack
 
-NEAR = 1e-9  # share by which doubles may be off where exact sums are told by them
+NEAR = 1e-9  # relative error that doubles may have where they complete exact sums modulo 2**64
 SAME = 1e-12  # relative distance at which weights of rows count as products
 
 
@@ -188,7 +188,7 @@ def blocks_over(
 
 @kronecker_blocks.register
 def own_block(workload: Kronecker) -> list[tuple[float, Kronecker]]:
-    """Return the product itself, nothing where a factor asks for nothing."""
+    """Return the product itself, no block where a factor is all zeros."""
     return [(1.0, workload)] if all(f.row_squares().any() for f in workload.factors) else []
 
 

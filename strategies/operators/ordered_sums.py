@@ -66,7 +66,7 @@ class OrderedGram:
 
     @property
     def is_flipped(self) -> bool:
-        """Whether its reversal comes first: of two orders, one is always worked on."""
+        """Whether the reversed order comes first in a fixed ranking of the two."""
         for one, other in ((self.diagonal, self.diagonal[::-1]), (self._ends[0], self._ends[1])):
             differ = np.flatnonzero(one != other)
             if len(differ):

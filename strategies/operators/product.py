@@ -293,7 +293,7 @@ class RowScaled(Weighted):
 
     @cached_property
     def _is_even(self) -> bool:
-        """Whether groups partition the domain and weigh alike within: the bound is exact then."""
+        """Whether groups partition the domain, of one weight each: the bound is exact then."""
         inner = self.inner
         if not isinstance(inner, RowKronecker) or not inner.is_partition or inner.groups is None:
             return False

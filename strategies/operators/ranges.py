@@ -164,7 +164,7 @@ class Ranges(Operator):
         return Ranges(self.n, self.starts[rows], self.stops[rows], self.weights[rows])
 
     def coarse(self, factor: int) -> "Ranges":
-        """Return the rows over every so many cells joined: ends are rounded outwards."""
+        """Return the rows over groups of `factor` cells: ends are rounded outwards."""
         if factor == 1:
             return self
         n, stops = -(-self.n // factor), -(-self.stops // factor)

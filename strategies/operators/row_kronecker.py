@@ -175,7 +175,7 @@ class RowKronecker(Operator):
         return RowKronecker(self.bits[rows], self.sizes, groups, self.in_words)
 
     def row_words(self) -> list[str]:
-        """Return which cells every row holds, in words, "" where nobody said how."""
+        """Return a description of every row's cells, "" where `in_words` is missing."""
         if self.in_words is None:
             return super().row_words()
         masks = self.all_masks()

@@ -1,4 +1,4 @@
-"""What is asked, and what is answered: problems, merged cells, strategies."""
+"""Selection problems and their answers: objectives, merged cells, strategies."""
 
 from strategies.problem.merging import Merging, merge_columns
 from strategies.problem.problem import Problem

@@ -141,7 +141,7 @@ def merge_columns(workload: object) -> Merging:
 
 
 def tells_codes_apart(workload: Operator) -> bool:
-    """Tell whether tables of every attribute of several codes are asked for, each by itself."""
+    """Tell whether every attribute of several codes is in a table: no columns are equal then."""
     if not isinstance(workload, Marginals):
         return False
     asked = {i for chosen in workload.attribute_sets for i in chosen}

@@ -1,4 +1,4 @@
-"""What a loss adds up, and the few rows that say it: a factor of the Gram, distinct rows.
+"""The objective of a loss, and the rows that determine it: a factor of the Gram, distinct rows.
 
 With ``e_i = ||A||² ||(W A⁺)_i||²`` the error of row i, weights ω and groups G_k,
 
@@ -143,7 +143,7 @@ NOISE = 4.0  # eigenvalues below this many units of rounding are zeros of the Gr
 
 
 def is_explicit(merged: Operator) -> bool:
-    """Tell whether the rows of a merged workload are at hand and few."""
+    """Tell whether the rows of a merged workload are few enough to be written out."""
     return not isinstance(merged, Gram) and not is_tall(merged.shape) and fits(merged.shape, 32)
 
 

@@ -1,4 +1,4 @@
-"""A selection problem: a workload, what its loss adds up, and the same over merged cells."""
+"""A selection problem: a workload and its objective, and both over merged cells."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -47,7 +47,7 @@ SCALE_IT = "Scale it, to a largest entry of 1 say: the best strategy stays the s
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a family is asked to serve; make one with `Problem.of`."""
+    """A workload, a norm and an objective to find a strategy for; make one with `Problem.of`."""
 
     workload: Operator  # (q, n), as given times the roots of its rows' weights: it may be huge
     norm: Norm
@@ -168,7 +168,7 @@ class Problem:
 
     @cached_property
     def energies(self) -> Energies | None:
-        """The workload's energies by its structure, None where that shows none."""
+        """The workload's energies by its structure, None where it has no rule."""
         return structure_energies(self.workload)
 
     @cached_property
@@ -199,7 +199,7 @@ class Problem:
 
     @property
     def ranges(self) -> Ranges | None:
-        """The rows where they are ranges of the merged cells, and the sum of errors is asked for.
+        """The rows where they are ranges of the merged cells, for the total error.
 
         None where the cells are `ordered_gram`, which says more.
         """
@@ -209,7 +209,7 @@ class Problem:
 
     @cached_property
     def prefix_rows(self) -> PrefixRows | None:
-        """The rows whose largest error is asked for where they are prefix sums, else None."""
+        """The rows where they are prefix sums, for the largest error, else None."""
         merged = self.merged_workload
         if self.is_total or merged is None or merged.shape[1] < 2:
             return None

@@ -41,12 +41,12 @@ from strategies.problem.objective import Objective
 
 FORMAT = "strategies.strategy.1"
 KEPT = ("norm", "loss", "lower_bound", "method", "objective")
-"""What a file says of a strategy beside its matrix."""
+"""The fields of a strategy that a file keeps beside its matrix."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What one family reached.
+    """The result of one family.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class Strategy:
         )
 
     def __str__(self) -> str:
-        """Say what was found and how far from optimal it can be, or that nobody knows."""
+        """Describe the strategy, and how far from optimal it can be, if a bound is known."""
         known = (
             f"at most {self.certified_ratio:.4g} times the optimum"
             if self.lower_bound > 0

@@ -35,7 +35,7 @@ class Kind:
 
     @cached_property
     def classes(self) -> Longs:
-        """The class of every code: codes with equal rows of the Gram are asked for together."""
+        """The class of every code: codes with equal rows of the Gram are interchangeable."""
         labels = np.unique(self.gram.round(DIGITS), axis=0, return_inverse=True)[1]
         return np.asarray(labels.ravel(), dtype=np.int64)
 
@@ -95,7 +95,7 @@ class TableUnion:
 
     @cached_property
     def moving_attributes(self) -> tuple[int, ...]:
-        """The attributes of which some table asks for more than single codes."""
+        """The attributes along which some table has other rows than single codes."""
         every = range(self.count)
         return tuple(i for i in every if not all(kind.is_plain for kind in self.kinds[i]))
 

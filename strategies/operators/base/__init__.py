@@ -1,1 +1,1 @@
-"""What every structure stands on: the operator itself, memory, exact integers, factorisations."""
+"""The base of every structure: the operator, memory, exact integers, factorisations."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
-DEFAULT_CAP = 2 * 1024**3  # bytes that one array may take when nothing else is said (2 GiB)
+DEFAULT_CAP = 2 * 1024**3  # bytes that one array may take by default (2 GiB)
 
 _cap: ContextVar[int] = ContextVar("memory_cap", default=DEFAULT_CAP)
 
@@ -31,7 +31,7 @@ REMEDY = (
     "Take fewer or coarser attributes, fewer trees or less depth, or raise the cap with "
     "strategies.operators.memory_cap(bytes)."
 )
-"""What whoever meets the cap can do; the command line says it in its own words."""
+"""How to stay below the cap; the command line has a wording of its own."""
 
 
 class MemoryCapError(ValueError):
@@ -149,7 +149,7 @@ Form: TypeAlias = Real | sparse.csr_array | sparse.csc_array
 
 
 def as_columns(values: Array) -> Array:
-    """Return a vector as one column, and columns, none of them included, as they are."""
+    """Return a vector as one column; columns, even if there are none, stay as they are."""
     return values[:, None] if values.ndim == 1 else values
 
 
@@ -157,7 +157,7 @@ Entries = TypeVar("Entries", Array, Real)
 
 
 def cut_rows(rows: Entries, counts: Iterable[int]) -> list[Entries]:
-    """Cut an array with one entry a row into parts of so many rows."""
+    """Cut an array with one entry a row into parts with these numbers of rows."""
     return [rows[start:stop] for start, stop in pairwise(accumulate(counts, initial=0))]
 
 

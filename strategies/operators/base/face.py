@@ -1,4 +1,4 @@
-"""What a matrix is expected to do by who knows NumPy and SciPy: parts, sums, forms, print."""
+"""A matrix as users of NumPy and SciPy expect it: indexing, arithmetic, forms, printing."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ DIGITS = 4
 
 
 class MatrixFace(ABC, Generic[Matrix]):
-    """The manners of a matrix, by its shape, its action and its explicit forms."""
+    """Indexing, arithmetic and printing by a matrix's shape, action and explicit forms."""
 
     ndim = 2
     dtype = np.dtype(np.float64)
@@ -83,7 +83,7 @@ class MatrixFace(ABC, Generic[Matrix]):
         return self.shape[0]
 
     def __bool__(self) -> bool:
-        """Return True: what is asked of a value is whether there is one."""
+        """Return True: a matrix is no container that may be empty."""
         return True
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
@@ -221,9 +221,9 @@ class MatrixFace(ABC, Generic[Matrix]):
         return f"<table><caption>{escape(repr(self))}</caption>{body}</table>"
 
     def shown_rows(self) -> list[list[str]]:
-        """Return what is printed: numbers of rows, entries, and the rows in words.
+        """Return the cells of the printed table: row numbers, entries, descriptions of rows.
 
-        Nothing where entries cannot be looked up one by one.
+        Empty where single entries cannot be looked up.
         """
         m, n = self.shape
         rows, cells = (
@@ -259,7 +259,7 @@ class MatrixFace(ABC, Generic[Matrix]):
         return np.asarray(as_dense(part), dtype=np.float64)
 
     def row_words(self) -> list[str]:
-        """Return what every row asks in words, "" where nobody said."""
+        """Return a description of every row, "" where there is none."""
         return [""] * len(self)
 
 

@@ -1,4 +1,4 @@
-"""QR factorisations and singular values, and least squares by whichever the rank asks for.
+"""QR factorisations and singular values, and least squares by the one that suits the rank.
 
 LAPACK's divide and conquer (gesdd, gelsd) is several times faster than QR iteration (gesvd,
 gelss), and on rare matrices of many equal singular values, as 0/1 structures have, it does not

@@ -1,4 +1,4 @@
-"""What a strategy's answers say about a workload: ``W A⁺``, its errors and its estimates.
+"""Answers to a workload from those of a strategy: ``W A⁺``, its errors and its estimates.
 
 Each function asks the structure first, then works with explicit matrices where they fit the
 memory cap, then with row Grams, which need nothing of length n.
@@ -39,7 +39,7 @@ FEW_ENTRIES = 1 << 16  # of a deficient matrix whose singular values take millis
 
 
 STRATEGY_MATRIX = "A (strategy matrix)"
-"""What errors call a strategy."""
+"""The name of a strategy in error messages."""
 
 
 class RowSpaceError(ValueError):
@@ -74,7 +74,7 @@ def check_rows_contained(outside: Array, total: Array, tolerance: float = CONTAI
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """What ``W A⁺`` needs: ``AᵀA = V RᵀR Vᵀ`` with V orthonormal and R triangular or diagonal."""
+    """``AᵀA = V RᵀR Vᵀ`` with V orthonormal and R triangular or diagonal: all of A in ``W A⁺``."""
 
     triangle: Array  # (r, r): R, triangular, or the singular values on its diagonal
     basis: Array | None = None  # (n, r): V; None for the identity, when A has full column rank
@@ -229,7 +229,7 @@ LONGEST = 300.0
 """Seconds that a factorisation of inner products of rows may take."""
 
 BEARABLE = 5.0
-"""The same where every row has an answer of its own."""
+"""The same where every row can be answered by its own answer alone."""
 
 MOST_BITS = 500
 """Bits of the number of cells over which inner products of rows are taken."""
@@ -306,7 +306,7 @@ def errors_of_determined_rows(workload: Operator, matrix: Operator) -> Array:
 
 
 def estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
-    """Return ``W A⁺ @ answers``: what the answers say about every row of the workload."""
+    """Return ``W A⁺ @ answers``: the estimate of every row of the workload."""
     check_columns(workload, matrix)
     answers = matrix.checked_answers(answers)
     values = matrix.estimate(workload, answers)
@@ -365,7 +365,7 @@ def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
 
 @cached_per_value
 def _row_basis(matrix: Operator) -> tuple[Array, Longs, Array, Array]:
-    """Factorise ``A Aᵀ``, which is asked for many times.
+    """Factorise ``A Aᵀ``, once for as long as the matrix lives.
 
     Returns the norms of the rows (m,), r rows that are independent, their coordinates at length
     one, lower triangular, and the coordinates of all rows (m, r).

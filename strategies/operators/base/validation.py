@@ -1,8 +1,8 @@
-"""Checks of whatever enters as an array or a sparse matrix, and one treatment of both.
+"""Checks of arrays and sparse matrices that users give, and one treatment of both.
 
 NumPy drops the mask of a masked array, SciPy reads where the indices of a sparse one point to, and
-both convert in silence what they cannot hold. What somebody gave comes through `plain_array` or
-`checked_form`, so that each is refused by name instead.
+both convert in silence what they cannot hold. User input comes through `plain_array` or
+`checked_form`, which refuse each of these by name.
 
 Integer entries and their column sums stay exact in 64 bits, or are refused.
 """
@@ -120,7 +120,7 @@ def _check_lengths(name: str, *lengths: int) -> None:
 
 
 def real_array(name: str, values: object, ndim: int) -> Real:
-    """Return as int64 or float64 what nobody else can write to, or refuse by name.
+    """Return a read-only array of int64 or float64, or refuse by name.
 
     Integers stay integers, so that exact strategies keep exact entries.
     """
@@ -141,10 +141,10 @@ def real_array(name: str, values: object, ndim: int) -> Real:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array whose memory nobody can write to: as it is where that is so, else a copy.
+    """Return an array whose memory is read-only: itself where that is so, else a copy.
 
-    What was calibrated stays as it was, whatever a caller does with his own array later. The memory
-    of the copy is that of `bytes`, which cannot be made writeable again.
+    A calibrated strategy stays as it was, whatever the caller writes to the array later. The copy
+    lies in `bytes`, which cannot be made writeable again.
     """
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
@@ -167,7 +167,7 @@ def _check_real(name: str, dtype: np.dtype[Any]) -> None:
 def real_sparse(name: str, matrix: object) -> sparse.csr_array:
     """Return a CSR array of int64 or float64 with sorted, summed entries, or refuse by name.
 
-    Nobody else holds its arrays, and nobody can write to them.
+    Its arrays are read-only, and not those that were given.
     """
     given = checked_form(name, matrix)
     data = real_array(f"{name}.data", given.data, 1)

@@ -54,7 +54,7 @@ class Energies:
 
 @singledispatch
 def structure_energies(workload: Operator) -> Energies | None:
-    """Return the energies of a workload by its structure, None where that shows no way."""
+    """Return the energies of a workload by its structure, None where it has no rule."""
     return None
 
 

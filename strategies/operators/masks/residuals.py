@@ -35,7 +35,7 @@ class DistinctMasks:
 
     @property
     def spread(self) -> float:
-        """Masks for each code: what contracting the attribute multiplies a table's length by."""
+        """Masks for each code: the factor by which contracting the attribute lengthens a table."""
         return self.matrix.shape[0] / max(1, self.matrix.shape[1])
 
 
@@ -187,6 +187,6 @@ def table_of(chosen: Sequence[int], residuals: Residuals, sizes: Sequence[int]) 
 
 @singledispatch
 def answers_from(workload: Operator, residuals: Residuals, sizes: tuple[int, ...]) -> Array | None:
-    """Return ``W x`` for ``n x`` given by its components, None where W shows no way to it."""
+    """Return ``W x`` for ``n x`` given by its components, None where W has no rule."""
     rows = mask_rows(workload)
     return None if rows is None or rows.sizes != sizes else answer_rows(rows, residuals)

@@ -43,7 +43,7 @@ from strategies.operators.tables.weighted_tables import WeightedTables, apply_al
 PARALLEL = 1e-13  # squared length, beside 1, of what is left of a row of one value
 
 Parts = dict[tuple[int, ...], Array]
-"""What the answers of each set say about coordinates: one axis for each attribute of the set."""
+"""The information of each set's answers on coordinates: one axis for each attribute of the set."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,7 +118,7 @@ class JointSolve:
 
     @cached_property
     def is_determined(self) -> bool:
-        """Whether the answers tell every column."""
+        """Whether the answers determine every column."""
         pairs = zip(self.bases, self.triangles, strict=True)
         blocks = [r[: one.own, : one.own] for one, r in pairs]
         return all(has_full_rank(block) for block in (*blocks, self.shared_triangle) if len(block))

@@ -275,7 +275,7 @@ class JointMarginals(Stack):
 
     @cached_property
     def coupling(self) -> Coupling | None:
-        """What the groups' estimates have in common; None as for `Coupling.of`."""
+        """The cells that both groups estimate; None as for `Coupling.of`."""
         return Coupling.of(self.blocks)
 
     def row_errors(self, workload: Operator) -> Array | None:

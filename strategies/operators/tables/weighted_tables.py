@@ -84,7 +84,7 @@ class WeightedTables(Tables):
     attribute_sets: tuple[tuple[int, ...], ...]
     weights: tuple[float, ...]
     singular, plural = "table", "tables"
-    """What a message calls them."""
+    """Their names in messages."""
 
     def __init__(
         self,
@@ -267,7 +267,7 @@ class ProductTables(WeightedTables):
     def _components_of(self, workload: Operator) -> bool:
         """Tell whether rows are known by components, refusing them outside the row space.
 
-        Row by row where rows are at hand, else together.
+        Row by row where rows of masks are known, else together.
         """
         if not self.is_diagonal or self._has_masks(workload):
             return self.is_diagonal
