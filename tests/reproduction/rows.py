@@ -15,8 +15,8 @@ compilation/test_matrices voting/test_voting
 8 | 003 | Algorithm 1, Theorem 5 | estimators/training/test_matrix_forest mechanisms/test_privacy
 9 | 003 | Algorithm 2, Theorem 7 | \
 estimators/prediction/test_batch_prediction mechanisms/test_privacy
-10 | 003 | optimised subsample-and-aggregate | estimators/prediction/test_subsample_aggregate
-11 | 003 | existing subsample-and-aggregate | estimators/prediction/test_subsample_aggregate
+10 | 003 | optimised subsample-and-aggregate | estimators/test_stages_and_coins
+11 | 003 | existing subsample-and-aggregate | estimators/test_stages_and_coins
 12 | 003 | Algorithm 3, q ensembles | estimators/training/test_matrix_forest
 13 | 003 | baseline: Laplace on every tree | estimators/training/test_matrix_forest
 14 | 003 | baseline: disjoint data | estimators/training/test_matrix_forest
