@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from scipy import sparse
@@ -67,6 +68,11 @@ class Marginals(ProductTables):
 
     def factor(self, i: int) -> Identity:
         return Identity(self.domain_sizes[i])
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        sizes = self.domain_sizes
+        return tuple(prod(sizes[i] for i in chosen) for chosen in self.attribute_sets)
 
     @property
     def entries(self) -> int:
