@@ -53,7 +53,7 @@ def test_predictions_are_a_function_of_the_releases():
     """The steps are taken again with the released answers, and no records."""
     codes, labels = records()
     model = research(codes).fit(codes, labels)
-    told = model.transcript_.recorded(lambda plan: {})
+    told = model.transcript_.to_record(lambda plan: {})
     again = learn(ADDITIVE, model.plan_, Replay(model.plan_, told))
     assert np.array_equal(again.probabilities(codes), model.predict_proba(codes))
 
