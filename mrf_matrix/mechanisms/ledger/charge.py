@@ -135,16 +135,13 @@ class Account:
             amounts: tuple[Amount, ...] = (sums.pure, sums.rho, sums.used)
         else:
             amounts = (sums := spent + charge.amount,)
-        if any(isinstance(one, Fraction) and _bits(one) > FINEST_BITS for one in amounts):
+        exact = [one for one in amounts if isinstance(one, Fraction)]
+        if any(one.denominator.bit_length() > FINEST_BITS for one in exact):
             raise BudgetError(
                 f"{charge.budget!r} makes a sum with a denominator of more than {FINEST_BITS} "
                 f"bits: expected amounts with fewer digits."
             )
         return Account((*self.charges, charge), sums)
-
-
-def _bits(amount: Fraction) -> int:
-    return amount.denominator.bit_length()
 
 
 Total = PureDP | ZCDP | ApproximateDP
@@ -212,7 +209,7 @@ class Terms:
             return amount_text(account.spent, type(cast("PureDP | ZCDP", self.budget)))
         spent = account.spent.amounts
         of_kinds = {"epsilon": spent.epsilon, "rho": spent.rho}
-        found = [f"{kind}={short(sum_, UPWARD)}" for kind, sum_ in of_kinds.items() if sum_]
+        found = [f"{kind}={short_text(sum_, UPWARD)}" for kind, sum_ in of_kinds.items() if sum_]
         return " and ".join(found) or "nothing"
 
     def remaining_words(self, account: Account) -> str:
@@ -222,7 +219,9 @@ class Terms:
             return amount_text(left, type(cast("PureDP | ZCDP", self.budget)))
         if not left.epsilon and not left.rho:
             return "nothing"
-        return f"epsilon={short(left.epsilon, DOWNWARD)} or rho={short(left.rho, DOWNWARD)}"
+        return (
+            f"epsilon={short_text(left.epsilon, DOWNWARD)} or rho={short_text(left.rho, DOWNWARD)}"
+        )
 
 
 def total_of(
@@ -276,11 +275,11 @@ def amount_text(amount: Amount, unit: type[PureDP] | type[ZCDP]) -> str:
     return f"{unit.parameter}={format_number(amount)}"
 
 
-def short(amount: Fraction, rounding: Context) -> str:
-    """Write an exact number with at most six digits, rounded as told where it has more.
+def short_text(amount: Fraction, rounding: Context) -> str:
+    """Write an exact number with at most six digits, rounded by a context where it has more.
 
-    >>> short(Fraction(1, 2), UPWARD), short(Fraction(2, 3), DOWNWARD), short(Fraction(3), UPWARD)
-    ('0.5', '0.666666', '3')
+    >>> short_text(Fraction(1, 2), UPWARD), short_text(Fraction(2, 3), DOWNWARD)
+    ('0.5', '0.666666')
     """
     found = rounding.divide(Decimal(amount.numerator), Decimal(amount.denominator))
     return format_number(Fraction(found))

@@ -8,6 +8,7 @@ wherever that file is, as long as it still is that ledger.
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Self
@@ -18,7 +19,15 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import checked_neighboring
-from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge, Terms, Total, total_of
+from mrf_matrix.mechanisms.ledger.charge import (
+    Account,
+    Amount,
+    Charge,
+    Terms,
+    Total,
+    amount_in,
+    total_of,
+)
 from mrf_matrix.mechanisms.ledger.display import LedgerDisplay, statement
 from mrf_matrix.mechanisms.ledger.file import (
     ELSEWHERE,
@@ -37,7 +46,6 @@ from mrf_matrix.mechanisms.ledger.filter_state import Amounts, FilterState
 from mrf_matrix.mechanisms.ledger.rules import (
     add_charges,
     checked_words,
-    epsilon_of,
     record_charge,
 )
 
@@ -373,7 +381,17 @@ class PrivacyLedger(SharedLedger, LedgerDisplay):
         earlier private answers; that the *total* is kept holds whatever is asked (a privacy filter;
         Feldman and Zrnic, 2021).
         """
-        return epsilon_of(self.account, delta)
+        budgets = [charge.budget for charge in self.charges]
+        ZCDP(1).epsilon(delta)  # refuses a delta that is none, whatever was charged
+        if not budgets:
+            return 0.0
+        if any(budget.is_infinite for budget in budgets):
+            return float("inf")
+        rho = sum((Fraction(amount_in(ZCDP, budget)) for budget in budgets), Fraction(0))
+        pure = sum((one.exact for one in budgets if isinstance(one, PureDP)), Fraction(0))
+        gaussian = sum((one.exact for one in budgets if isinstance(one, ZCDP)), Fraction(0))
+        apart = float(pure) + (ZCDP(gaussian).epsilon(delta) if gaussian else 0.0)
+        return min(ZCDP(rho).epsilon(delta), apart)
 
     def to_dict(self) -> JsonObject:
         """Return the ledger as plain values, ready for JSON; fractions as exact text."""

@@ -18,9 +18,8 @@ from mrf_matrix.mechanisms.ledger.charge import (
     Account,
     Charge,
     Terms,
-    amount_in,
     amount_text,
-    short,
+    short_text,
 )
 from mrf_matrix.mechanisms.ledger.filter_state import Amounts
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, Noise
@@ -142,7 +141,7 @@ def _as_claim(terms: Terms, account: Account) -> str:
     delta = float(terms.budget.delta)
     gaussian = Fraction(ZCDP(left.rho).epsilon(delta)) if left.rho else Fraction(0)
     either = min(left.epsilon, gaussian)
-    return f": epsilon={short(either, DOWNWARD)} with delta={delta!r}" if either else ""
+    return f": epsilon={short_text(either, DOWNWARD)} with delta={delta!r}" if either else ""
 
 
 def checked_what(what: object, name: str = "what") -> str:
@@ -171,29 +170,6 @@ def checked_noise(noise: object, budget: PureDP | ZCDP) -> Noise:
     if not budget.is_infinite and kind == "none":
         raise ValueError(f"noise='none' for {budget!r}: expected an infinite budget without noise.")
     return "none" if budget.is_infinite else kind
-
-
-def epsilon_of(account: Account, delta: float) -> float:
-    """Return an ε for which everything charged is (ε, δ)-DP together.
-
-    The charges' ρ add up (ε²/2 of a pure charge), and the sum is converted as `ZCDP.epsilon`
-    does it. Or pure charges add up as they are, and the ρ of the others is converted; the smaller
-    figure is returned.
-
-    >>> epsilon_of(Account(), 1e-6)
-    0.0
-    """
-    ZCDP(1).epsilon(delta)  # refuses a delta that is none, whatever was charged
-    budgets = [charge.budget for charge in account.charges]
-    if not budgets:
-        return 0.0
-    if any(budget.is_infinite for budget in budgets):
-        return float("inf")
-    rho = sum((Fraction(amount_in(ZCDP, budget)) for budget in budgets), Fraction(0))
-    pure = sum((one.exact for one in budgets if isinstance(one, PureDP)), Fraction(0))
-    gaussian = sum((one.exact for one in budgets if isinstance(one, ZCDP)), Fraction(0))
-    apart = float(pure) + (ZCDP(gaussian).epsilon(delta) if gaussian else 0.0)
-    return min(ZCDP(rho).epsilon(delta), apart)
 
 
 _DESCRIPTION: ContextVar[tuple[dict[str, str], list[Charge]] | None] = ContextVar(
