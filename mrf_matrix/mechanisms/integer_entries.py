@@ -115,20 +115,13 @@ def entry_bound(operator: Operator) -> int:
     rule.
     """
     match operator:
-        case Dense():
-            return largest_magnitude(operator.array)
-        case Sparse():
-            return largest_magnitude(operator.matrix.data)
-        case Marginals():
-            return largest_magnitude(np.asarray(operator.weights))
+        case Dense() | Sparse() | Marginals() | Toeplitz():
+            return largest_magnitude(next(defining_numbers(operator)))
         case ObliqueResiduals() | ProductMarginals():
             return operator.largest_entry()
-        case Toeplitz():
-            return largest_magnitude(operator.coefficients)
-        case Scaled():
-            return largest_magnitude(np.asarray([operator.weight])) * entry_bound(operator.inner)
-        case RowScaled():
-            return largest_magnitude(operator.weights) * entry_bound(operator.inner)
+        case Scaled() | RowScaled():
+            weights = next(defining_numbers(operator))
+            return largest_magnitude(weights) * entry_bound(operator.inner)
         case Stack() | TableStack():
             return max(map(entry_bound, operator.blocks))
         case Kronecker():
