@@ -137,7 +137,7 @@ def contribution(
 
 
 class OwnCounts:
-    """All counts of a party, as they are: one record is in one of them."""
+    """All counts of a party: one record is in one of them."""
 
     kind: ClassVar[str] = StrategyStep.kind
     n_cells: ClassVar[int] = 0  # the step knows its strategy

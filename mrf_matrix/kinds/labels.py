@@ -165,7 +165,7 @@ class Trees:
 
     @property
     def is_last(self) -> bool:
-        """Whether labels are told: those of earlier rounds are forgotten."""
+        """Whether labels are released: those of earlier rounds are not."""
         return self.round is self.plan.rounds[-1]
 
     @cached_property

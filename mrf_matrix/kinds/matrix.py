@@ -129,7 +129,7 @@ class MatrixPosterior:
 
 @dataclass(frozen=True)
 class Matrix(Kind):
-    """The kind: leaves of public forests by the matrix mechanism, or by what it is compared to."""
+    """The kind: leaves of public forests by the matrix mechanism, or by a baseline."""
 
     name: ClassVar[str] = "matrix"
     structure_keys: ClassVar[frozenset[str]] = frozenset(

@@ -294,7 +294,7 @@ def private_steps(plan: AutoPlan, random_state: Any, budget: Budget | None = Non
 def plan_after_choices(
     plan: PrivateSteps, level: int | None, kept: tuple[int, ...] | None, provenance: Provenance
 ) -> Any:
-    """Return the plan that outcomes pick: a public function of them.
+    """Return the plan that follows the choices: a public function of their outcomes.
 
     `level`: of `balance.ONE_IN`, where it was chosen; `kept`: attributes, None for all;
     `provenance`: of the choices.

@@ -59,7 +59,7 @@ PUBLIC = (
     "the neighbouring relation and the budget",
 )
 MOST_SETS = 1 << 12
-"""Sets of attributes up to which all of them are asked for."""
+"""Most sets of attributes whose tables are all checked."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -156,7 +156,7 @@ class NoNoise(NoiseLaw):
 
 Sampler = Literal["laplace", "gaussian"]
 DRAWS = 1 << 16
-"""Draws of one call: its integers as Python's take 2 MiB, and progress is told in between."""
+"""Draws of one call: as Python integers they take 2 MiB; progress is reported in between."""
 
 
 LARGEST_SCALE = Fraction(2**55)  # largest noise scale: a draw 200 scales out still fits in 63 bits

@@ -44,7 +44,7 @@ from mrf_matrix.release.plan import (
 )
 
 LARGEST_ANSWER = 2**62
-"""In size, of answers in a file: sums of a few of them are int64."""
+"""Largest absolute answer in a file: sums of a few of them fit int64."""
 
 LONGEST_CHOICE = 2**22
 """Whole numbers of a choice in a file: a forest has two a node at most."""
@@ -63,7 +63,7 @@ Asked = tuple[TableStep, Mechanism, Table]
 
 
 class Curator(ExitStack[bool | None]):
-    """Steps in their order, and what became of them; a ``with`` block ends what they began.
+    """Takes the steps of a plan in their order, and keeps the outcomes, inside a ``with`` block.
 
     `parent`: whose transcript and charge a part shares.
 
@@ -93,7 +93,7 @@ class Curator(ExitStack[bool | None]):
     ) -> Release:
         """Take the next step, a measurement.
 
-        `ahead`: measurements after it that hang on no outcome. Their exact counts, which may fail,
+        `ahead`: measurements after it that depend on no outcome. Their exact counts, which may fail,
         are worked out before anything is charged.
 
         Raises PlanError if it is not the one that was announced.
@@ -110,7 +110,7 @@ class Curator(ExitStack[bool | None]):
         return release
 
     def measure_all(self, asked: Sequence[Table]) -> tuple[Release, ...]:
-        """Take all steps, each a measurement that hangs on no outcome."""
+        """Take all steps, each a measurement that depends on no outcome."""
         first, *later = zip(self.plan.steps, asked, strict=True)
         release = self.measure(*first, ahead=later)
         return (release, *(self.measure(*one) for one in later))

@@ -27,7 +27,7 @@ Codes = NDArray[np.integer]
 LEAST_SPREAD = 1e-12  # of sums of effects, even where no attribute has an effect
 
 LARGEST_SCORE = 1 << 30
-"""Scores of choices are clipped to it, which moves no two of them further apart."""
+"""Scores of choices are clipped to it: no two of them come further apart."""
 
 
 def check_scores(n_records: int, n_classes: int) -> tuple[int, int]:

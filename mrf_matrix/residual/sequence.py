@@ -24,7 +24,7 @@ from mrf_matrix.residual.settings import (
 from mrf_matrix.residual.step import FirstPass, Kind, PairSteps, ResidualPass, ResidualStep
 
 LARGEST_PAIR, OF_SEVERAL = 400, 64
-"""Cells of a pair that may be chosen of two classes, and of any number of them."""
+"""Most cells of a pair that may be chosen: of two classes, and at least of any number of them."""
 
 MOST_CODES = 2000  # codes of an attribute of two classes: a visit takes seconds
 

@@ -164,7 +164,7 @@ def name_of(number: int) -> str:
 
 
 def pack(parts: Sequence[bytes]) -> bytes:
-    """Join byte strings so that they can be told apart again."""
+    """Join byte strings, with their lengths before them."""
     lengths = struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts))
     return b"".join([lengths, *parts])
 

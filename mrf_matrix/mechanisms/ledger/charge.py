@@ -96,7 +96,7 @@ class Charge:
 
     @property
     def words(self) -> dict[str, str]:
-        """What was told of purpose, data and model."""
+        """Purpose, data and model, as far as they were given."""
         return {word: told for word in WORDS if (told := getattr(self, word))}
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ class Account:
         return all(charge.is_private for charge in self.charges)
 
     def with_words(self, number: int, words: dict[str, str]) -> "Account":
-        """Return the account with words for one charge; no word that was told is changed."""
+        """Return the account with words for one charge; a word that it has already stays."""
         if not 1 <= number <= len(self.charges):
             raise ValueError(f"number={number}: expected that of a charge, 1 for the first.")
         charge = self.charges[number - 1]

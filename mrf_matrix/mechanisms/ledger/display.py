@@ -85,7 +85,7 @@ def _row(charge: Charge) -> tuple[str, ...]:
 
 
 def _words(charge: Charge) -> list[str]:
-    """Return what was told of a charge; of a hash as much as tells models apart."""
+    """Return the words of a charge; of a hash its first 12 digits."""
     words = charge.words
     return [
         told if word == "purpose" else f"{word} {told[:12] if word == 'model' else told}"

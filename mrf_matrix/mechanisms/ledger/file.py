@@ -43,7 +43,7 @@ Put = Callable[[Account], None]
 
 
 class Store(ABC):
-    """Reads an account, and changes it one charge at a time."""
+    """Where an account is read, and changed one charge at a time."""
 
     _account: Account
 
@@ -56,7 +56,7 @@ class Store(ABC):
 
     @abstractmethod
     def lock(self) -> AbstractContextManager[Put]:
-        """Let nobody else change the account in a block; give what puts another in its place."""
+        """Lock the account for a block; yield the function that replaces it."""
 
     def _put(self, account: Account) -> None:
         self._account = account

@@ -116,7 +116,7 @@ PROBES = 4
 TOLERANCE = 1e-6
 """Relative distance of a row from the row space that counts as inside."""
 ROUNDED = 1e-4
-"""The same where a strategy was rounded entry by entry: rows that hang on lost digits are out."""
+"""The same where a strategy was rounded entry by entry: rows that need lost digits are outside."""
 
 
 def checked_workload(workload: object) -> Operator:
