@@ -93,8 +93,8 @@ class Curator(ExitStack[bool | None]):
     ) -> Release:
         """Take the next step, a measurement.
 
-        `ahead`: measurements after it that depend on no outcome. Their exact counts, which may fail,
-        are worked out before anything is charged.
+        `ahead`: measurements after it that depend on no outcome. Their exact counts, which may
+        fail, are worked out before anything is charged.
 
         Raises PlanError if it is not the one that was announced.
         """
