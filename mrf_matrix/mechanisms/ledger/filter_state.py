@@ -31,7 +31,7 @@ DIGITS = 60
 """Of the logarithms that a filter is checked with; a conversion leaves 1e-9 of ρ unused."""
 
 FINEST = 10**30
-"""Square roots are rounded downward, by less than one in this number."""
+"""Square roots are rounded downward, to a relative precision of one in this number."""
 
 
 @dataclass(frozen=True)
