@@ -335,5 +335,5 @@ def test_no_command_loses_what_it_drew_at_any_point(command, stock, desk, noise)
 
 @pytest.mark.parametrize("command", ["fit", "evaluate"])
 def test_a_command_that_keeps_nothing_is_caught(command, stock, desk, noise, monkeypatch):
-    monkeypatch.setattr(paid_release.Rescue, "elsewhere", lambda self, write, like: None)
+    monkeypatch.setattr(paid_release.Rescue, "write_elsewhere", lambda self, write, like: None)
     assert found_wrong_of(command, stock, desk, noise, [SabotageError], most=6)
