@@ -124,8 +124,8 @@ class StrategyErrorDisplay(Display):
             tick.set_fontweight("bold" if name == self.chosen else "normal")
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.set_xlabel(
-            rf"loss $\|A\|_{self.norm[1]}^2\,\|WA^+\|_F^2$: squared error of all queries, a class "
-            rf"({UNITS[self.norm]})"
+            rf"loss $\|A\|_{self.norm[1]}^2\,\|WA^+\|_F^2$: squared error of all queries"
+            f"\nin one class ({UNITS[self.norm]})"
         )
         ax.set_title(literal_text(self.title), fontsize=10, pad=18)
         tidy_axes(ax)
