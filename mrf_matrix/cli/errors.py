@@ -32,8 +32,8 @@ WARNING = (
 def user_errors(call: Callable[..., Any]) -> Callable[..., Any]:
     """Turn errors of input, readers and memory into click's, which print as one line.
 
-    Adds the option --debug, which shows the traceback and the values at fault as well. What is
-    neither comes from a bug, and is left as it is.
+    Adds the option --debug, which shows the traceback and the values at fault as well. Any other
+    error is a bug and propagates.
     """
 
     @wraps(call)
@@ -58,7 +58,7 @@ def user_errors(call: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def one_line_errors(debug: bool) -> Iterator[None]:
-    """Turn what is raised inside into one line; with ``debug`` after all that is known of it."""
+    """Turn an error into one line; with ``debug`` its traceback and values come first."""
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
@@ -73,7 +73,7 @@ def one_line_errors(debug: bool) -> Iterator[None]:
 
 
 def error_line(error: Exception) -> str | None:
-    """Return what is said of an error, without a value of any record; None for a bug."""
+    """Return the line printed for an error, without any record's value; None for a bug."""
     kind = type(error).__name__
     if isinstance(error, OSError):
         return str(error)
@@ -140,7 +140,7 @@ LESS_MEMORY = (
     'Group codes in the domain file ("groups"), leave attributes out, or of trees give less of '
     "--n-trees and --max-depth."
 )
-"""What whoever meets the memory cap at the command line can do."""
+"""Remedy for the memory cap at the command line."""
 
 
 def to_option_words(line: str) -> str:

@@ -91,9 +91,9 @@ def domain(help: str = "Domain file (JSON) of the records' files.") -> Decorator
 
 
 def file_format() -> Decorator:
-    """Add --separator, --decimal and --encoding of files of text, which come as one `file_format`.
+    """Add --separator, --decimal and --encoding of text files, passed on as one `file_format`.
 
-    It goes below `user_errors`, which speaks of what is none.
+    It goes below `user_errors`, which prints the errors of an invalid one.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:

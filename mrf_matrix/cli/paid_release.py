@@ -1,7 +1,7 @@
-"""What was paid for is kept, whatever fails, and whoever paid is told where it is.
+"""Keep what was paid for when something fails, and say where it is.
 
-A command that pays asks first whether its output can be written, and takes the name. What it draws
-is on disk before anything is learned from it, and everything is written before anything is printed.
+A command that pays first checks that its output can be written, and reserves the name. Its draws
+are on disk before anything is learned from them. Everything is written before anything is printed.
 """
 
 import json

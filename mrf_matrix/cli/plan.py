@@ -297,7 +297,7 @@ AIMS = {
     "max": ", of the worst answer or group",
     "votes": ", of the votes of all cells",
 }
-"""What a certificate speaks of, by objective."""
+"""Whose squared error a certificate bounds, by objective."""
 
 
 def plan_table(figures: Mapping[str, Any]) -> Table:

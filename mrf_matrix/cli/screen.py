@@ -1,4 +1,4 @@
-"""What a subcommand shows and leaves: one console, one style of table, its record and pictures.
+"""Output of subcommands: one console, one style of table, records and pictures.
 
 Nothing that is printed is markup: names, titles and errors come from files of strangers.
 """
@@ -52,7 +52,7 @@ def option_value(option: str) -> Any:
 
 
 def note(line: str) -> None:
-    """Print what is no result to standard error, unless --quiet."""
+    """Print a remark, which is no result, to standard error, unless --quiet."""
     if option_value(VOLUME) != "quiet":
         console(stderr=True).print(line, soft_wrap=True)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MOST_ENTRIES = 8_000_000
 MOST_WORDS = 24
-"""Rows or cells that are told in words beside a picture."""
+"""Most rows or cells that are labelled in words."""
 MOST_NUMBERS = 8
 """Rows and columns of a matrix whose entries are written on it."""
 FAINT = 1e-9

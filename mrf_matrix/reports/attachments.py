@@ -37,7 +37,7 @@ MOST_NAMED = 5
 
 
 def ledger_warnings(ledger: PrivacyLedger, model_hash: str | None, claim: Claim) -> tuple[str, ...]:
-    """Return what whoever signs must know where a ledger has not paid for a model.
+    """Return warnings for the signer where a ledger has not paid for a model.
 
     Budgets are compared by what they imply under the ledger's relation, in its kind.
 

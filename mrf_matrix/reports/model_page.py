@@ -32,7 +32,7 @@ MOST_ATTRIBUTES = 200
 PROGRAMS = ("mrf-matrix", "numpy", "scipy", "opendp")
 
 SCALE = re.compile(r" of scale [0-9.]+(?:e[+-]?[0-9]+)?(?![0-9])")
-"""Scales of the integers that were released: the page speaks of records."""
+"""Scales of the released integers, which the page leaves out: its unit is records."""
 
 
 def model_report(
@@ -42,7 +42,7 @@ def model_report(
     evaluation: JsonObject | None = None,
     model_hash: str | None = None,
 ) -> ReportPage:
-    """Return the page of a fitted model: its claim, what was paid for, how noisy it is, and why.
+    """Return the page of a fitted model: its claim, its costs, and how noisy its figures are.
 
     Everything on it is public or post-processing of the releases: it costs nothing.
 

@@ -12,7 +12,7 @@ from mrf_matrix.base.display import align_columns
 from mrf_matrix.base.fields import JsonObject
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
-"""Okabe and Ito's, told apart by people with any common colour blindness."""
+"""Okabe and Ito's palette, distinct under any common colour blindness."""
 GREY = "#8a8a8a"
 REST = "#8a8a8a66"
 WIDTH = 640
@@ -245,7 +245,7 @@ class ReportPage:
         Whether there is a claim.
     sections : tuple of Section
     warnings : tuple of str
-        What whoever signs must know before the rest: they stand below the claim.
+        For the signer: they stand directly below the claim.
     """
 
     title: str

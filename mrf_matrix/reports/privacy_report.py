@@ -35,7 +35,7 @@ PUBLIC = (
 )
 
 PUBLIC_NUMBER = "the number of records"
-"""Taken for public beside these where a fit was told it, as `n_records`."""
+"""Taken for public as well where a fit was given it as `n_records`."""
 
 CHOICE_LAW = "exponential mechanism"
 """How the law of every choice begins."""
@@ -180,9 +180,9 @@ class PrivacyReport(RowDisplay):
         return replace(self, notes=(*self.notes, note))
 
     def with_public_number(self) -> "PrivacyReport":
-        """Return the report of a fit that was told the number of records, as public.
+        """Return the report of a fit that was given the number of records as public.
 
-        It stands after the first entry, the domain, in whatever order reports are put together.
+        The number stands after the first entry, the domain.
         """
         if PUBLIC_NUMBER in self.public:
             return self

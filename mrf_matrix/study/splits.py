@@ -96,7 +96,7 @@ class Splits:
 
     @property
     def steps_per_split(self) -> int:
-        """Steps of a split that are told to `progress`."""
+        """Steps of a split, as reported to `progress`."""
         return 1 + len(self.query_methods) + self.n_fits
 
     @property

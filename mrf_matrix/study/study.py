@@ -66,7 +66,7 @@ def compare(
 ) -> Comparison:
     """Compare the noise allocations on a data set, beside naive Bayes and forests without privacy.
 
-    The number of training records is public here: private kinds are told it.
+    The number of training records is public here and given to private kinds.
 
     Parameters
     ----------
