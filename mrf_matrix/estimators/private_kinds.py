@@ -186,7 +186,7 @@ class ResidualForestClassifier(FitsByPlan):
     >>> forest = ResidualForestClassifier(domain, epsilon=2.0, n_records=3000, random_state=0)
     >>> bool(forest.fit(X, y).score(X, y) > 0.9)
     True
-    >>> forest.plan_.spent
+    >>> forest.plan_.budget
     PureDP(epsilon=2)
     """
 

@@ -49,7 +49,7 @@ def convert_relation(budget: Budget, neighboring: str, wanted: str) -> Budget | 
     To replace a record is to remove one and add another. Under replace-one neighbours nothing is
     said of how many records there are, so nothing follows under add/remove.
 
-    >>> under_relation(PureDP(1), "add_remove", "replace_one")
+    >>> convert_relation(PureDP(1), "add_remove", "replace_one")
     PureDP(epsilon=2)
     """
     if neighboring == wanted:

@@ -155,7 +155,7 @@ def add_colour_bar(image: "ScalarMappable", ax: "Axes", label: str) -> None:
 def literal_text(words: str) -> str:
     r"""Return words of somebody else as matplotlib draws them: no mathematics, no hidden label.
 
-    >>> literal("$x^{$"), literal("_none")
+    >>> literal_text("$x^{$"), literal_text("_none")
     ('\\$x^{\\$', ' _none')
     """
     return ("" if words[:1] != "_" else " ") + words.replace("$", r"\$")

@@ -66,7 +66,7 @@ class AnnouncedStep:
 def fold_steps(steps: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
     """Return the steps that stand first, those that are left out, and the last.
 
-    >>> [len(part) for part in folded(range(8))], [len(part) for part in folded(range(30))]
+    >>> [len(part) for part in fold_steps(range(8))], [len(part) for part in fold_steps(range(30))]
     ([8, 0, 0], [6, 23, 1])
     """
     if len(steps) <= STEPS_SHOWN:
