@@ -140,8 +140,8 @@ def table_dual(problem: Problem) -> TableDual | None:
     if problem.aim.groups is not None or not isinstance(tables, Marginals):
         return None
     used = np.flatnonzero(tables.weights)
-    sets, scales = [tables.attribute_sets[i] for i in used], [tables.weights[i] for i in used]
-    parts = table_components(tables.domain_sizes, sets, scales)
+    weights = np.asarray(tables.weights, dtype=np.float64)[used]
+    parts = table_components(tables.domain_sizes, tables.set_table[used], weights)
     energies = parts.energies
     ranks = products_over(parts.sets, np.asarray(tables.domain_sizes, dtype=np.float64) - 1.0)
     reached = np.flatnonzero(energies.sum(axis=0) > 0)

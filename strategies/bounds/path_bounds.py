@@ -173,14 +173,11 @@ def split_rows(paths: PatternRows) -> tuple[list[SetRows], int]:
         if more > MOST_SHARED:
             continue
         start, dimensions = fresh, more
-        kept = heaviest(rows[j], weights * paths.shares())
+        lengths = (weights * paths.shares())[rows[j]]
+        kept = rows[j][np.argsort(-lengths, kind="stable")[:MOST_ROWS]]
         own = [masks[i][kept] @ centred_basis(masks[i].shape[1]) for i in attributes]
         blocks.append(split_block(weights[kept], own, attributes, bool(maximal[j]), start))
     return blocks, dimensions
-
-
-def heaviest(rows: Longs, weights: Array) -> Longs:
-    return rows[np.argsort(-weights[rows], kind="stable")[:MOST_ROWS]]
 
 
 def centred_basis(size: int) -> Array:
@@ -314,15 +311,10 @@ def heaviest_rows(paths: PatternRows, limit: int) -> PatternRows:
     return replace(paths, numbers=numbers, mix=kept, groups=groups)
 
 
-def pattern_gram(paths: PatternRows, i: int, factor: Array) -> Array:
-    """Return ``V diag(y) Vᵀ`` of one attribute's patterns (u_i x u_i)."""
-    mask = paths.patterns[i].astype(np.float64)
-    return np.asarray((mask * factor) @ mask.T)
-
-
 def weighted_gram(paths: PatternRows, weights: ProductWeights) -> Array:
     """Return ``P diag(y) Pᵀ`` (p x p)."""
-    return paths.hadamard({i: pattern_gram(paths, i, weights[i]) for i in paths.varying_attributes})
+    masks = {i: paths.patterns[i].astype(np.float64) for i in paths.varying_attributes}
+    return paths.hadamard({i: (mask * weights[i]) @ mask.T for i, mask in masks.items()})
 
 
 def even_weights(paths: PatternRows) -> ProductWeights:
@@ -330,14 +322,19 @@ def even_weights(paths: PatternRows) -> ProductWeights:
 
 
 def certified_bound(paths: PatternRows, weights: ProductWeights) -> float:
-    """Return the bound at given weights, rounded down.
+    """Return the bound at given weights, rounded down."""
+    moment = weighted_gram(paths, weights)
+    return rounded_down_bound(paths, moment, 4 * len(paths.patterns) + 16)
+
+
+def rounded_down_bound(paths: PatternRows, moment: Array, roundings: int) -> float:
+    """Return ``(tr (M P diag(y) Pᵀ Mᵀ)^½)²`` from ``P diag(y) Pᵀ``, rounded down.
 
     Every eigenvalue is lowered by what the rounding of the Gram's entries and a symmetric
-    eigenvalue solver can make of it.
+    eigenvalue solver can make of it. `roundings`: of each entry of the moment.
     """
-    gram = paths.mix @ (paths.mix @ weighted_gram(paths, weights)).T
+    gram = paths.mix @ (paths.mix @ moment).T
     values = linalg.eigvalsh((gram + gram.T) / 2)
-    roundings = len(values) + 4 * len(paths.patterns) + 16
-    error = roundings * np.finfo(float).eps * np.abs(gram.diagonal()).sum()
+    error = (len(values) + roundings) * np.finfo(float).eps * np.abs(gram.diagonal()).sum()
     root = np.sqrt(np.maximum(values - error, 0.0)).sum()
     return float(root**2 * (1 - MARGIN))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from strategies.bounds.dual_ascent import MARGIN, SPEED
+from strategies.bounds.dual_ascent import SPEED
 from strategies.bounds.path_bounds import (
     PatternRows,
     certified_bound,
@@ -30,6 +30,7 @@ from strategies.bounds.path_bounds import (
     heaviest_rows,
     is_plain,
     keep_heaviest,
+    rounded_down_bound,
     weighted_gram,
 )
 from strategies.operators import Array, Operator, check_allocation, fits
@@ -262,11 +263,7 @@ class PathClimb:
         return cells
 
     def certified_bound(self) -> float:
-        """Return the bound at the best weights, rounded down.
-
-        The moment is summed anew in double precision. Every eigenvalue is lowered by what the
-        rounding of its entries and a symmetric eigenvalue solver can make of it.
-        """
+        """Return the bound at the best weights, rounded down: their moment in double precision."""
         state, paths = self.highest, self.paths
         if state is None:
             return 0.0
@@ -275,12 +272,9 @@ class PathClimb:
         for start in range(0, len(state.cells), step):
             met = self.columns.paths_over(state.cells[start : start + step]).astype(np.float64)
             moment += (met.T * state.weights[start : start + step]) @ met
-        gram = paths.mix @ (paths.mix @ moment).T
-        values = linalg.eigvalsh((gram + gram.T) / 2)
-        roundings = len(values) + paths.n_paths + len(state.cells) // step + 64
-        error = roundings * np.finfo(float).eps * np.abs(gram.diagonal()).sum()
-        total = state.share + state.weights.sum()
-        return float(np.sqrt(np.maximum(values - error, 0.0)).sum() ** 2 / total * (1 - MARGIN))
+        roundings = paths.n_paths + len(state.cells) // step + 64
+        total = float(state.share + state.weights.sum())
+        return rounded_down_bound(paths, moment, roundings) / total
 
 
 def squared_norms(columns: Floats, inverse: Array) -> Array:

@@ -92,7 +92,7 @@ def table_errors(problem: Problem, matrix: Operator) -> Array | None:
         return None
     if workload.sizes != matrix.sizes:
         return None
-    parts = table_components(workload.domain_sizes, workload.attribute_sets, workload.weights)
+    parts = table_components(workload.domain_sizes, workload.set_table, workload.weights)
     return matrix.errors_of(parts)
 
 

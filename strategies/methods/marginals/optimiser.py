@@ -308,7 +308,7 @@ def row_errors_by_sets(problem: Problem) -> SetErrors | None:
     workload, groups = problem.workload, problem.aim.groups
     if isinstance(workload, Marginals) and groups is None:  # one kind of row for every table
         sizes = workload.domain_sizes
-        parts = table_components(sizes, workload.attribute_sets, workload.weights)
+        parts = table_components(sizes, workload.set_table, workload.weights)
         used = np.flatnonzero(parts.totals)
         energies = Energies(sizes, parts.sets[used], parts.totals[used])
         return _set_errors(problem.norm, energies, parts.energies[:, used])

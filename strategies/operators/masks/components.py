@@ -256,17 +256,14 @@ def _quadratic(
 
 
 def table_components(
-    sizes: Sequence[int], attribute_sets: Sequence[Sequence[int]], weights: Sequence[float]
+    sizes: Sequence[int], sets: Bools, weights: Sequence[float] | Array
 ) -> Components:
-    """Return the energies of one row of every weighted marginal table on attributes S.
+    """Return the energies of one row of every weighted marginal table, on attribute sets (u, d).
 
-    >>> table_components((2, 4), [(1,)], [1.0]).energies.toarray().tolist()
+    >>> table_components((2, 4), np.array([[False, True]]), [1.0]).energies.toarray().tolist()
     [[0.0625, 0.1875]]
     """
-    check_allocation("masks of the marginals", (len(attribute_sets), sum(sizes)), 1)
-    sets = np.zeros((len(attribute_sets), len(sizes)), dtype=bool)
-    for row, chosen in zip(sets, attribute_sets, strict=True):
-        row[list(chosen)] = True
+    check_allocation("masks of the marginals", (len(sets), sum(sizes)), 1)
     masks = [np.ones((len(sets), size), dtype=bool) for size in sizes]
     for mask, fixed in zip(masks, sets.T, strict=True):
         mask[fixed, 1:] = False  # its first code, for any

@@ -80,7 +80,8 @@ class SharedColumns:
             else:
                 own.append(columns)
         order = np.concatenate([*own, *shared])
-        return Basis(matrix[:, order], len(order) - sum(map(len, shared)), concatenate(places))
+        whole = np.concatenate([np.empty(0, dtype=np.int64), *places])
+        return Basis(matrix[:, order], len(order) - len(whole), whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +148,6 @@ class JointSolve:
             own = linalg.solve_triangular(r[:k, :k], answer[:k] - r[:k, k:] @ low)
             found.append(np.concatenate([own, low]))
         return found
-
-
-def concatenate(parts: Sequence[Longs]) -> Longs:
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
 def subsets(table: Table) -> Iterator[Table]:
