@@ -280,6 +280,10 @@ def test_it_knows_more_classes_than_a_first_round_has_cells_for():
     flat = grown(epsilon=0.04)
     assert [one.depth for one in flat.plan_.rounds] == [3]
     assert flat.score(WIDE_X, WIDE_Y) < model.score(WIDE_X, WIDE_Y) - 0.1
+    forgets = [
+        "first tree are forgotten" in str(one.privacy_report_.notes) for one in (model, flat)
+    ]
+    assert forgets == [True, False]
     few = Domain.from_sizes([4] * 7, n_classes=K)
     deepest = LabelTreeClassifier(few, **FIXED | {"epsilon": 0.4}).fit(WIDE_X[:, :7], WIDE_Y)
     assert [one.depth for one in deepest.plan_.rounds] == [4]
