@@ -232,7 +232,7 @@ def test_research_noise_follows_its_state_and_exact_noise_nobody(kind):
     # labels by a few hard votes or choices may well be the same
     fine = {"voting": "weight"} if kind.startswith(("matrix", "two_stage")) else {}
     if kind == "multinomial":
-        fine = {"epsilon": 0.02}
+        fine = {"epsilon": 0.02, "n_trees": 8}
 
     def drawn(**noise):
         model, codes, labels = unfitted(kind, **fine, **noise)
