@@ -18,7 +18,7 @@ from mrf_matrix.base.checks import name_some
 from mrf_matrix.base.file_format import IN_WORDS, PLAIN, TAB_ENDINGS, FileFormat, separator_hint
 from mrf_matrix.base.files import open_regular
 from mrf_matrix.domain import Attribute, Domain, DomainError
-from mrf_matrix.domain.columns import check_repeats
+from mrf_matrix.domain.columns import check_repeats, series_values
 from mrf_matrix.domain.encoding import numbers, value_array
 from mrf_matrix.domain.texts import (
     MISSING_MARKS,
@@ -86,7 +86,7 @@ def parquet_columns(path: Path, library: FrameLibrary, used: Sequence[str] | Non
             frame = nw.from_native(whole.select(list(first.values())), eager_only=True)
         else:
             frame = nw.read_parquet(str(path), backend=library)
-        return {name: frame[name].to_numpy() for name in frame.columns}
+        return {name: series_values(frame[name]) for name in frame.columns}
 
 
 def parquet_names(path: Path, library: FrameLibrary) -> list[str]:

@@ -27,6 +27,8 @@ from mrf_matrix.domain.columns import (
     as_frame,
     check_columns,
     check_repeats,
+    object_array,
+    series_values,
     without_repeats,
 )
 from mrf_matrix.domain.encoding import encode_column
@@ -74,7 +76,12 @@ def table_of(records: object, domain: Domain | None = None) -> Table:
     Raises TypeError if the records have no names of columns.
     """
     if isinstance(records, Mapping):
-        columns = {str(name): np.asanyarray(values) for name, values in records.items()}
+        columns = {
+            str(name): object_array(str(name), values)
+            if isinstance(values, list | tuple)
+            else np.asanyarray(values)
+            for name, values in records.items()
+        }
     else:
         used = None if domain is None else [*domain.names, domain.required_target().name]
         frame = as_frame(without_repeats(records, used))
@@ -83,7 +90,7 @@ def table_of(records: object, domain: Domain | None = None) -> Table:
                 f"records of type {type(records).__name__}: expected a frame or a mapping of "
                 f"columns, the classes among them, whose names the domain knows."
             )
-        columns = {name: frame[name].to_numpy() for name in frame.columns}
+        columns = {name: series_values(frame[name]) for name in frame.columns}
     return Table("records", columns, None, "given in memory", "not stated")
 
 
@@ -190,7 +197,7 @@ def named_columns(bunch: Any) -> dict[str, Values]:
         import narwhals as nw
 
         frame = nw.from_native(bunch.frame, eager_only=True)
-        return {name: frame[name].to_numpy() for name in frame.columns}
+        return {name: series_values(frame[name]) for name in frame.columns}
     columns = {name: bunch.data[:, i] for i, name in enumerate(bunch.feature_names)}
     return columns | {bunch.target_names[0]: np.asarray(bunch.target)}
 

@@ -84,6 +84,12 @@ def object_array(name: str, values: object) -> Values:
     return array
 
 
+def series_values(series: "nw.Series[Any]") -> Values:
+    """Return a series as an array; texts as objects, for NumPy's own lose NULs at their end."""
+    values = np.asarray(series.to_numpy())
+    return values if values.dtype.kind != "U" else object_array(series.name, series.to_list())
+
+
 def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
     import narwhals as nw
 

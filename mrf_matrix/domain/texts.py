@@ -360,7 +360,10 @@ def _category_reader(attribute: Attribute) -> Reader:
 
 
 def _numbered_categories(categories: Sequence[object]) -> dict[object, object]:
-    """Return categories by the numbers they are, or else spell, where one alone spells it."""
+    """Return categories by the number that they are or spell.
+
+    A number means its own text (5 means "5"), else the number itself, else its only other spelling.
+    """
     spelled: dict[object, list[str]] = {}
     for one in categories:
         if isinstance(one, str) and (number := parsed_number(one)) is not None:
@@ -370,7 +373,8 @@ def _numbered_categories(categories: Sequence[object]) -> dict[object, object]:
         for number, listed in spelled.items()
         if len(listed) == 1 or str(number) in listed
     }
-    return found | {one: one for one in categories if not isinstance(one, str | bool)}
+    own = {one: one for one in categories if not isinstance(one, str | bool)}
+    return own | {one: text for one, text in found.items() if text == str(one) or one not in own}
 
 
 def _boolean_categories(categories: Sequence[object]) -> dict[object, object]:

@@ -33,13 +33,15 @@ TEXTS = ["0", "1", "2", "1.0", "2.00", "-3", "99", "99.0", "1e1", ".5", "7.", "i
          "nan(3)", "NA", "", "?", ".", "null", "low", " low ", "high", "true", "TRUE", "False",
          "2020-01-02",
          "2020-01-02T03:00", "2020-01-01T23:30+02:00", "01", "NA12", "E10", "E14.9", "5more",
-         "x y", "0.4", "0.7", "17 "]  # fmt: skip
+         "x y", "0.4", "0.7", "17 ", "+1"]  # fmt: skip
 MARKS = st.lists(st.sampled_from([99, "99", ".", -3, "low", 0.5]), max_size=2, unique_by=str)
 
 
 @st.composite
 def attributes(draw, name):
-    kind = draw(st.sampled_from(["size", "numbers", "texts", "mixed", "edges", "dates", "groups"]))
+    kind = draw(
+        st.sampled_from(["size", "numbers", "texts", "mixed", "twice", "edges", "dates", "groups"])
+    )
     missing = draw(st.sampled_from(["error", "category"]))
     more = {"missing": missing}
     if missing == "category":
@@ -59,6 +61,7 @@ def attributes(draw, name):
         "numbers": [0, 1, 2, 0.5, 10],
         "texts": ["low", "high", "1", "NA", "01"],
         "mixed": ["5more", 2, 3, True, "false", "99"],
+        "twice": [1, "1", 0.5, ".5", 2],
     }[kind]
     return Attribute(name, categories=known, **more)
 
@@ -131,6 +134,39 @@ def test_files_are_read_as_columns_are(tmp_path_factory, parts, rows, engine):
     truth = count_cells(np.array(codes, np.int32), np.zeros(len(rows), int), domain.sizes, 1)
     np.testing.assert_array_equal(found.codes, truth.codes)
     np.testing.assert_array_equal(found.counts, truth.counts)
+
+
+def test_a_number_that_is_listed_as_text_too_is_read_alike_by_all(tmp_path):
+    domain = Domain([Attribute("a", categories=[5, "5", 7])], target=Attribute("y", size=1))
+    rows = [("+5",), ("5.0",), ("5",), ("7",)]
+    for name, records in readers(domain, rows).items():
+        assert domain.encode(records).ravel().tolist() == [1, 1, 1, 2], name
+    for values in ([5, 5.0, 7], np.array([5, 5, 7]), np.array([5.0, 5.0, 7.0])):
+        assert domain.encode({"a": values}).ravel().tolist() == [1, 1, 2]
+    path = tmp_path / "x.csv"
+    path.write_text(written(["a", "y"], [(*row, 0) for row in rows]))
+    assert load_dataset(path, domain).codes.ravel().tolist() == [1, 1, 1, 2]
+    assert count_stream(path, domain).codes.ravel().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["\0", "low\0", "NA\0"])
+def test_a_text_that_ends_in_nul_is_named_by_every_reader(text, tmp_path):
+    domain = Domain(
+        [Attribute("a", categories=["low", "high"], missing="category")],
+        target=Attribute("y", categories=["n", "p"]),
+    )
+    columns = {"a": ["low", text, "high"], "y": ["n", "p", "n"]}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    (tmp_path / "x.csv").write_text(written(["a", "y"], zip(*columns.values(), strict=True)))
+    frames = pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)
+    given = [columns, *frames, tmp_path / "x.csv", tmp_path / "x.parquet"]
+    readings = [lambda one=one: load_dataset(one, domain) for one in given]
+    readings += [lambda one=one: count_stream(one, domain) for one in given[-2:]]
+    readings += [lambda one=one: domain.encode(one, extra="ignore") for one in given[:4]]
+    for read in readings:
+        with pytest.raises(DomainError) as refusal:
+            read()
+        assert refusal.value.values == (text,)
 
 
 NUMBERS = st.lists(st.sampled_from([0, 1, 2, 99, -3, 10]), min_size=1, max_size=5)
