@@ -1,8 +1,9 @@
 """Domains of schemas that were written for other tools, and YAML of strangers."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from mrf_matrix.base.checks import DomainError, name_some, short_repr
 from mrf_matrix.base.fields import JsonObject
@@ -84,6 +85,30 @@ DEFAULT_BINS = 10  # bins of a range of numbers that the schema does not divide
 
 MOST_INTEGERS = 20  # integers of a range that stay values of their own
 
+READ_DIALECT = {"delimiter", "skipInitialSpace", "lineTerminator", "$schema", "name", "type"}
+USUAL_DIALECT = {"quoteChar": '"', "doubleQuote": True, "header": True, "caseSensitiveHeader": True}
+KEPT_RULES = {
+    "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "required",
+    "isin", "in_range", "greater_than_or_equal_to", "less_than_or_equal_to", "greater_than",
+    "less_than",
+}  # fmt: skip
+"""Rules of values that become an attribute's, of Frictionless and of pandera."""
+
+ISO_FORMATS = {
+    "default", "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SchemaColumn:
+    """What a schema says of one column."""
+
+    attribute: JsonObject | None  # as a domain file writes it; None without a finite set of values
+    rules: Sequence[str]  # names of all rules for its values
+    notation: str = ""  # what of its values' notation no reader here takes
+    decimal: str = ""  # the mark of numbers
+    is_ordered: bool = False  # whether its categories are declared to be in order
+
 
 def foreign_domain(schema: object, target: str) -> JsonObject:
     """Return the domain file of another tool's schema, for `Domain.from_dict`.
@@ -107,52 +132,49 @@ def foreign_domain(schema: object, target: str) -> JsonObject:
     [{'name': 'age', 'range': [0, 120], 'step': 12, 'missing': 'category'}]
     """
     columns = _columns(schema)
-    _refuse_notations(schema)
+    _refuse_notations(columns)
     if target not in columns:
         raise DomainError(
             f"target={short_repr(target)}: expected a column of the schema: {name_some(columns)}."
         )
-    unbounded = [name for name, told in columns.items() if told is None]
+    known = {name: one.attribute for name, one in columns.items() if one.attribute is not None}
+    unbounded = [name for name in columns if name not in known]
     if unbounded:
         raise DomainError(
             f"the schema gives no finite set of values for {name_some(unbounded)}. Add an "
             "enumeration, or a smallest and a largest value; or drop the columns from it."
         )
-    known = cast(dict[str, JsonObject], columns)
-    attributes = [{"name": name, **told} for name, told in known.items() if name != target]
-    classes = {key: value for key, value in known[target].items() if not key.startswith("missing")}
+    classes = {key: one for key, one in known.pop(target).items() if not key.startswith("missing")}
+    attributes = [{"name": name, **one} for name, one in known.items()]
     return {"attributes": attributes, "target": {"name": target, **classes}}
 
 
 def schema_losses(schema: object) -> list[str]:
-    """Return what a schema says and a domain does not, a sentence each: how files are written.
+    """Return what a schema says and a domain does not, a sentence each.
 
     `schema`: one that `foreign_domain` takes.
     """
-    resource, given = _parts(schema)
-    notes = _file_notes(resource, _fields(given))
-    for name, one in _named_rules(given):
-        if told := [key for key in one if key not in KEPT_RULES]:
-            notes.append(f"{short_repr(name)}: {name_some(told)} of its values is not kept.")
-    for field in _fields(given):
-        if field.get("categoriesOrdered"):
-            notes.append(
-                f"{short_repr(field.get('name'))}: that its categories are ordered is lost."
-            )
-    return notes
+    columns = _columns(schema)
+    notes = _file_notes(_parts(schema)[0], columns)
+    for name, one in columns.items():
+        if lost := [key for key in one.rules if key not in KEPT_RULES]:
+            notes.append(f"{short_repr(name)}: {name_some(lost)} of its values is not kept.")
+    ordered = [name for name, one in columns.items() if one.is_ordered]
+    return notes + [
+        f"{short_repr(one)}: that its categories are ordered is lost." for one in ordered
+    ]
 
 
-def _file_notes(resource: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> list[str]:
+def _file_notes(resource: Mapping[str, Any], columns: Mapping[str, SchemaColumn]) -> list[str]:
     """Return how the files of a resource are written, in the words of readers' options."""
     dialect = _mapping(resource.get("dialect"))
-    told = {"separator": dialect.get("delimiter"), "encoding": resource.get("encoding")}
+    found = {"separator": dialect.get("delimiter"), "encoding": resource.get("encoding")}
     usual = {"separator": ",", "encoding": "utf-8"}
-    marks = {str(one.get("decimalChar", ".")) for one in fields if one.get("type") == "number"}
-    if marks == {","}:
-        told["decimal"] = ","
+    if {one.decimal for one in columns.values() if one.decimal} == {","}:
+        found["decimal"] = ","
     options = [
         f"{key}={value!r}"
-        for key, value in told.items()
+        for key, value in found.items()
         if isinstance(value, str) and value.lower() != usual.get(key)
     ]
     notes = [f"Read its files with {', '.join(options)} in file_format=FileFormat(...)."]
@@ -166,27 +188,13 @@ def _file_notes(resource: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]
     return notes if options else notes[1:]
 
 
-READ_DIALECT = {"delimiter", "skipInitialSpace", "lineTerminator", "$schema", "name", "type"}
-USUAL_DIALECT = {"quoteChar": '"', "doubleQuote": True, "header": True, "caseSensitiveHeader": True}
-KEPT_RULES = {
-    "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "required",
-    "isin", "in_range", "greater_than_or_equal_to", "less_than_or_equal_to", "greater_than",
-    "less_than",
-}  # fmt: skip
-"""Rules of values that become an attribute's, of Frictionless and of pandera."""
-
-ISO_FORMATS = {
-    "default", "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S",
-}  # fmt: skip
-
-
-def _refuse_notations(schema: object) -> None:
-    """Refuse fields whose values are written as no reader of ours reads them, all by name."""
-    fields = _fields(_parts(schema)[1])
-    wrong = [f"{short_repr(one.get('name'))} ({why})" for one in fields if (why := _notation(one))]
-    numbers = [one for one in fields if one.get("type") == "number"]
-    if len({str(one.get("decimalChar", ".")) for one in numbers}) > 1:
-        names = [one.get("name") for one in numbers if one.get("decimalChar", ".") != "."]
+def _refuse_notations(columns: Mapping[str, SchemaColumn]) -> None:
+    """Refuse columns whose values are written as no reader of ours reads them, all by name."""
+    wrong = [
+        f"{short_repr(name)} ({one.notation})" for name, one in columns.items() if one.notation
+    ]
+    if len({one.decimal for one in columns.values() if one.decimal}) > 1:
+        names = [name for name, one in columns.items() if one.decimal not in ("", ".")]
         wrong.append(f"{name_some(names)} (decimalChar, where other numbers have points)")
     if wrong:
         raise DomainError(
@@ -195,46 +203,8 @@ def _refuse_notations(schema: object) -> None:
         )
 
 
-def _notation(field: Mapping[str, Any]) -> str | None:
-    """Return what of a field's notation is not read here; None where all is."""
-    kind, form = str(field.get("type", "string")), field.get("format", "default")
-    if kind in ("date", "datetime", "time") and form not in ISO_FORMATS:
-        return f"format {short_repr(form)}; dates are read as 2020-01-31"
-    if kind in ("number", "integer") and field.get("groupChar"):
-        return "groupChar"
-    if kind in ("number", "integer") and field.get("bareNumber", True) is not True:
-        return "bareNumber"
-    if kind == "number" and field.get("decimalChar", ".") not in (".", ","):
-        return "decimalChar"
-    if kind == "boolean" and _boolean_values(field) is None:
-        return "trueValues and falseValues of several spellings"
-    clash = set(_marks(field)) & {str(one) for one in _labels(_values_of(field))}
-    return f"missingValues and values both name {name_some(sorted(clash))}" if clash else None
-
-
-def _boolean_values(field: Mapping[str, Any]) -> JsonObject | None:
-    """Return a boolean field's values; None if one of the two has several spellings."""
-    true, false = field.get("trueValues") or ["true"], field.get("falseValues") or ["false"]
-    if {str(one).lower() for one in true} <= {"true"} and {str(one).lower() for one in false} <= {
-        "false"
-    }:
-        return {"boolean": True}
-    return {"categories": [*false, *true]} if len(true) == len(false) == 1 else None
-
-
-def _marks(field: Mapping[str, Any]) -> list[str]:
-    """Return a field's marks of missing values, but for those that are known anyway."""
-    given = field.get("missingValues") or ()
-    texts = [str(one.get("value") if isinstance(one, Mapping) else one).strip() for one in given]
-    return [one for one in dict.fromkeys(texts) if one not in MISSING_MARKS]
-
-
-def _values_of(field: Mapping[str, Any]) -> Any:
-    return _mapping(field.get("constraints")).get("enum") or field.get("categories") or ()
-
-
-def _labels(values: Any) -> list[Any]:
-    return [one.get("value") if isinstance(one, Mapping) else one for one in values]
+def _mapping(data: object) -> Mapping[str, Any]:
+    return data if isinstance(data, Mapping) else {}
 
 
 def _parts(schema: object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -245,118 +215,114 @@ def _parts(schema: object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return resource, _mapping(resource.get("schema", resource))
 
 
-def _fields(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    fields = given.get("fields")
-    marks = given.get("missingValues", [""])
-    listed = fields if isinstance(fields, list) else []
-    return [{"missingValues": marks, **_mapping(one)} for one in listed]
-
-
-def _named_rules(given: Mapping[str, Any]) -> list[tuple[object, Sequence[str]]]:
-    """Return the names of the rules that each column has for its values."""
-    rules: list[tuple[object, Sequence[str]]] = [
-        (one.get("name"), list(_mapping(one.get("constraints")))) for one in _fields(given)
-    ]
-    for name, column in _mapping(given.get("columns")).items():
-        known = _mapping(column)
-        flags = [key for key in ("unique", "regex") if known.get(key)]
-        rules.append((name, [*_checks(known), *flags]))
-    return rules
-
-
-def _columns(schema: object) -> dict[str, JsonObject | None]:
+def _columns(schema: object) -> dict[str, SchemaColumn]:
+    """Return the columns by name; whoever wrote the schema may have written anything."""
     _, given = _parts(schema)
-    if isinstance(given.get("fields"), list):
-        marks = given.get("missingValues", [""])
-        named = [(_name(one), {"missingValues": marks, **one}) for one in given["fields"]]
-        return _read_each(named, _field_values)
-    if isinstance(given.get("columns"), Mapping):
-        return _read_each(
-            [(str(name), one) for name, one in given["columns"].items()], _column_values
+    fields, columns = given.get("fields"), given.get("columns")
+    named: list[tuple[Any, Any]] = []
+    if isinstance(fields, list):
+        marks = {"missingValues": given.get("missingValues", [""])}
+        named = [(_mapping(one).get("name"), {**marks, **_mapping(one)}) for one in fields]
+    elif isinstance(columns, Mapping):
+        named = [(str(name), one) for name, one in columns.items()]
+    else:
+        raise DomainError(
+            "the schema is neither a Frictionless Table Schema (fields) nor one of pandera "
+            "(columns)."
         )
-    raise DomainError(
-        "the schema is neither a Frictionless Table Schema (fields) nor one of pandera (columns)."
-    )
-
-
-def _mapping(data: object) -> Mapping[str, Any]:
-    return data if isinstance(data, Mapping) else {}
-
-
-def _name(field: object) -> str:
-    name = field.get("name") if isinstance(field, Mapping) else None
-    if not isinstance(name, str):
+    names = [name for name, _ in named]
+    if not all(isinstance(name, str) for name in names):
         raise DomainError("the schema has a field without a name; expected one for every column.")
-    return name
-
-
-def _read_each(
-    columns: Sequence[tuple[str, Any]], read: Callable[[Mapping[str, Any]], JsonObject | None]
-) -> dict[str, JsonObject | None]:
-    """Return what each column tells; whoever wrote the schema may have written anything."""
-    counts = Counter(name for name, _ in columns)
-    if repeated := [name for name, count in counts.items() if count > 1]:
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise DomainError(f"the schema repeats {name_some(sorted(repeated))}; name columns once.")
-    told: dict[str, JsonObject | None] = {}
-    for name, one in columns:
+    found = {}
+    for name, one in named:
         try:
-            told[name] = read(one)
+            found[name] = _read_field(one) if isinstance(fields, list) else _read_column(one)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             raise DomainError(
                 f"the schema's column {short_repr(name)} is not as Frictionless or pandera write "
                 f"it. Expected its type, and an enumeration or two finite ends."
             ) from None
-    return told
+    return found
 
 
-def _field_values(field: Mapping[str, Any]) -> JsonObject | None:
+def _read_field(field: Mapping[str, Any]) -> SchemaColumn:
+    """Read a field of Frictionless, its schema's marks of missing values beside its own."""
     rules, kind = field.get("constraints", {}), str(field.get("type", "string"))
-    marks = _marks(field)
-    if kind == "boolean" and not _values_of(field):
-        told = _boolean_values(field)
-    else:
-        told = _rule_values(
-            kind, _values_of(field), rules.get("minimum", rules.get("exclusiveMinimum")),
-            rules.get("maximum", rules.get("exclusiveMaximum")),
-        )  # fmt: skip
-    if told is None or (rules.get("required", False) and not marks):
-        return told
-    return {**told, "missing": "category", **({"missing_values": marks} if marks else {})}
+    values = _labels(rules.get("enum") or field.get("categories") or ())
+    low = rules.get("minimum", rules.get("exclusiveMinimum"))
+    high = rules.get("maximum", rules.get("exclusiveMaximum"))
+    is_boolean = kind == "boolean" and not values
+    found = _booleans(field) if is_boolean else _attribute(kind, values, low, high)
+    texts = [str(one).strip() for one in _labels(field["missingValues"] or ())]
+    marks = [one for one in dict.fromkeys(texts) if one not in MISSING_MARKS]
+    if found is not None and (marks or not rules.get("required", False)):
+        found |= {"missing": "category", **({"missing_values": marks} if marks else {})}
+    decimal = str(field.get("decimalChar", ".")) if kind == "number" else ""
+    notation = _unread_notation(field, kind)
+    if clash := sorted(set(marks) & set(map(str, values))):
+        notation = notation or f"missingValues and values both name {name_some(clash)}"
+    return SchemaColumn(found, [*rules], notation, decimal, bool(field.get("categoriesOrdered")))
 
 
-def _column_values(column: Mapping[str, Any]) -> JsonObject | None:
-    checks = _checks(column)
-    within = checks.get("in_range") or {}
+def _unread_notation(field: Mapping[str, Any], kind: str) -> str:
+    """Return what of a field's notation is not read here; nothing where all is."""
+    form = field.get("format", "default")
+    if kind in ("date", "datetime", "time") and form not in ISO_FORMATS:
+        return f"format {short_repr(form)}; dates are read as 2020-01-31"
+    if kind in ("number", "integer") and field.get("groupChar"):
+        return "groupChar"
+    if kind in ("number", "integer") and field.get("bareNumber", True) is not True:
+        return "bareNumber"
+    if kind == "number" and field.get("decimalChar", ".") not in (".", ","):
+        return "decimalChar"
+    if kind == "boolean" and _booleans(field) is None:
+        return "trueValues and falseValues of several spellings"
+    return ""
+
+
+def _booleans(field: Mapping[str, Any]) -> JsonObject | None:
+    """Return a boolean field's values; None if one of the two has several spellings."""
+    true, false = field.get("trueValues") or ["true"], field.get("falseValues") or ["false"]
+    spellings = [{str(one).lower() for one in side} for side in (true, false)]
+    if spellings == [{"true"}, {"false"}]:
+        return {"boolean": True}
+    return {"categories": [*false, *true]} if len(true) == len(false) == 1 else None
+
+
+def _read_column(column: Mapping[str, Any]) -> SchemaColumn:
+    """Read a column of pandera, whose checks are a mapping, or a list of later versions."""
+    given = column.get("checks") or {}
+    if not isinstance(given, Mapping):
+        given = {
+            one["options"]["check_name"]: {key: one[key] for key in one if key != "options"}
+            for one in given
+        }
+    checks = {
+        name: one.get("value", one) if isinstance(one, Mapping) else one
+        for name, one in given.items()
+    }
+    values, within = checks.get("isin") or (), checks.get("in_range") or {}
+    if isinstance(values, Mapping):
+        values = values.get("allowed_values") or ()
     low = checks.get("greater_than_or_equal_to", checks.get("greater_than"))
     high = checks.get("less_than_or_equal_to", checks.get("less_than"))
-    told = _rule_values(
-        str(column.get("dtype", "")), checks.get("isin"),
-        within.get("min_value", low), within.get("max_value", high),
-    )  # fmt: skip
-    return {**told, "missing": "category"} if told and column.get("nullable") else told
+    ends = within.get("min_value", low), within.get("max_value", high)
+    found = _attribute(str(column.get("dtype", "")), _labels(values), *ends)
+    if found and column.get("nullable"):
+        found["missing"] = "category"
+    return SchemaColumn(found, [*checks, *(key for key in ("unique", "regex") if column.get(key))])
 
 
-def _checks(column: Mapping[str, Any]) -> dict[str, Any]:
-    """Return pandera's checks by name; they are a mapping, or a list of later versions."""
-    found = column.get("checks") or {}
-    if isinstance(found, Mapping):
-        return {
-            name: one.get("value", one) if isinstance(one, Mapping) else one
-            for name, one in found.items()
-        }
-    return {
-        one["options"]["check_name"]: one.get(
-            "value", {key: value for key, value in one.items() if key != "options"}
-        )
-        for one in found
-    }
+def _labels(values: Any) -> list[Any]:
+    return [one.get("value") if isinstance(one, Mapping) else one for one in values]
 
 
-def _rule_values(kind: str, values: Any, low: Any, high: Any) -> JsonObject | None:
-    if isinstance(values, Mapping):
-        values = values.get("allowed_values")
+def _attribute(kind: str, values: list[Any], low: Any, high: Any) -> JsonObject | None:
+    """Return an attribute by its type and values, or its two ends; None without either."""
     if values:
-        return {"categories": _labels(values)}
+        return {"categories": values}
     if kind.startswith("bool"):
         return {"boolean": True}
     if low is None or high is None:
