@@ -59,23 +59,13 @@ def read_file(
 
 
 def read_parquet(path: Path, used: Sequence[str] | None = ()) -> Columns:
-    """Read a Parquet file with the first installed library that can.
+    """Read a Parquet file with the first installed library, or pyarrow where names are repeated.
 
     `used`: names that may not be repeated, None means all; of others the first stands for all.
     """
-    for library in PARQUET_LIBRARIES:
-        if find_spec(library):
-            return parquet_columns(path, library, used)
-    raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
-
-
-def parquet_columns(path: Path, library: FrameLibrary, used: Sequence[str] | None = ()) -> Columns:
-    """Read a Parquet file with one library, or pyarrow where names are repeated.
-
-    Each has errors of its own kind, with words that may quote the file's values.
-    """
     import narwhals as nw
 
+    library = parquet_library(f"{path}: reading")
     with parquet_errors(path, library):
         names = parquet_names(path, library)
         check_repeats(names, used, str(path))
@@ -87,6 +77,14 @@ def parquet_columns(path: Path, library: FrameLibrary, used: Sequence[str] | Non
         else:
             frame = nw.read_parquet(str(path), backend=library)
         return {name: series_values(frame[name]) for name in frame.columns}
+
+
+def parquet_library(task: str) -> FrameLibrary:
+    """Return the first installed library that reads and writes Parquet."""
+    for library in PARQUET_LIBRARIES:
+        if find_spec(library):
+            return library
+    raise DomainError(f"{task} Parquet needs polars or pyarrow; pip install polars.")
 
 
 def parquet_names(path: Path, library: FrameLibrary) -> list[str]:
@@ -115,15 +113,11 @@ def given_columns(
 
 
 def parquet_bytes(columns: Mapping[str, Sequence[object]]) -> bytes:
-    """Return columns as a Parquet file, by the first installed library that can write one."""
-    for library in PARQUET_LIBRARIES:
-        if find_spec(library):
-            import narwhals as nw
+    import narwhals as nw
 
-            written = BytesIO()
-            nw.from_dict(dict(columns), backend=library).write_parquet(written)
-            return written.getvalue()
-    raise DomainError("writing Parquet needs polars or pyarrow; pip install polars.")
+    written = BytesIO()
+    nw.from_dict(dict(columns), backend=parquet_library("writing")).write_parquet(written)
+    return written.getvalue()
 
 
 @contextmanager
@@ -306,11 +300,9 @@ def missing_columns_error(
 
 def header_of(path: Path, file_format: FileFormat = PLAIN) -> list[str]:
     if path.name.lower().endswith(PARQUET_ENDINGS):
-        for library in PARQUET_LIBRARIES:
-            if find_spec(library):
-                with parquet_errors(path, library):
-                    return parquet_names(path, library)
-        raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
+        library = parquet_library(f"{path}: reading")
+        with parquet_errors(path, library):
+            return parquet_names(path, library)
     with csv_errors(path, file_format), open_text(path, file_format) as file:
         return CsvRecords(file, path, file_format).header()
 

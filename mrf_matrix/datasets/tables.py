@@ -1,6 +1,6 @@
 """Columns from anywhere, OpenML's too, fitted to a public domain, and what keeps a file from it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from os import PathLike
@@ -64,7 +64,10 @@ class Table:
             own = known.required_target().name
             if target not in (None, own):
                 raise DomainError(f"target={target!r}, but the domain's target is {own!r}.")
-        check_names(known, list(self.columns), extra, self.label)
+        if extra not in ("error", "ignore"):
+            raise DomainError(f"extra={short_repr(extra)}; expected 'error' or 'ignore'.")
+        wanted = [*known.names, known.required_target().name]
+        check_columns(list(self.columns), wanted, extra, self.label)
         kept = without_missing(known, self.columns) if drop_missing else self.columns
         y = kept[known.required_target().name]
         return dataset_of_columns(self.label, known, kept, y, self.source, self.licence)
@@ -128,12 +131,6 @@ def domain_of_columns(columns: Columns, target: str | None) -> Domain:
     records = {key: values for key, values in columns.items() if key != name}
     found = Domain.from_data(records, columns[name])
     return replace(found, target=replace(found.required_target(), name=name))
-
-
-def check_names(domain: Domain, got: Sequence[str], extra: str, where: str) -> None:
-    if extra not in ("error", "ignore"):
-        raise DomainError(f"extra={short_repr(extra)}; expected 'error' or 'ignore'.")
-    check_columns(got, [*domain.names, domain.required_target().name], extra, where)
 
 
 def without_missing(domain: Domain, columns: Columns) -> Columns:

@@ -67,7 +67,8 @@ class Domain:
 
     def __init__(self, attributes: Iterable[Attribute], target: Attribute | None = None) -> None:
         listed = checked_attributes(attributes)
-        check_target(target)
+        if target is not None and not isinstance(target, Attribute):
+            raise DomainError(f"target={short_repr(target)}; expected an Attribute or None.")
         check_distinct([*listed, *([target] if target else [])])
         object.__setattr__(self, "attributes", listed)
         object.__setattr__(self, "target", target)
@@ -354,12 +355,7 @@ def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]
                 f"attributes holds {short_repr(item)} of type {type(item).__name__}; expected "
                 "Attribute, e.g. Attribute('age', edges=[25, 40, 60])."
             )
-    return tuple(listed)
-
-
-def check_target(target: object) -> None:
-    if target is not None and not isinstance(target, Attribute):
-        raise DomainError(f"target={short_repr(target)}; expected an Attribute or None.")
+    return listed
 
 
 def check_distinct(attributes: Sequence[Attribute]) -> None:

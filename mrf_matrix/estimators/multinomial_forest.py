@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import short_repr, structure_generator
+from mrf_matrix.base.checks import one_word, short_repr, structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import commit_on_success
 from mrf_matrix.estimators.forest_classifier import LearnedForestClassifier, source_of
@@ -27,7 +27,7 @@ from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.estimators.spending import BudgetRequest, budget_request, noise_stream, pay
 from mrf_matrix.forests import Forest, MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import Partition
-from mrf_matrix.forests.growth.level import check_label_score, label_rate
+from mrf_matrix.forests.growth.level import LABEL_SCORES, label_rate
 from mrf_matrix.forests.growth.private import SCORES
 from mrf_matrix.kinds.model import Kind, learn
 from mrf_matrix.kinds.multinomial import (
@@ -192,7 +192,7 @@ class MultinomialForestClassifier(ReleaseParameters, LearnedForestClassifier):
 
 def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
     """Refuse what does not go with ε: count-based stopping, sharpness given twice, odd scores."""
-    check_label_score(estimator.label_score)
+    one_word("label_score", estimator.label_score, LABEL_SCORES)
     check_structure_score(estimator.structure_score)
     if estimator.min_points is not None:
         raise ValueError(

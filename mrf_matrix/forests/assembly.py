@@ -17,13 +17,13 @@ children, or branch tables that add up to far more than the file: those are refu
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Ints, Values, plain_array
+from mrf_matrix.base.arrays import AnyInts, Ints, Longs, Values, plain_array
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.domain import Domain
@@ -124,6 +124,27 @@ def subset_patterns(
             end += len(row)
         starts[index] = found[key]
     return np.concatenate(parts), starts
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The codes that remain in each node: ``low <= code < high``, (nodes, attributes)."""
+
+    low: Ints
+    high: Ints
+
+    @classmethod
+    def whole(cls, sizes: Sequence[int], n: int) -> "Boxes":
+        high = np.tile(np.asarray(sizes, dtype=np.int32), (n, 1))
+        return cls(np.zeros_like(high), high)
+
+    def halves(self, rows: Longs, attribute: AnyInts, cut: AnyInts) -> "Boxes":
+        """Return both sides of the cuts of some nodes, one after the other."""
+        low, high = np.repeat(self.low[rows], 2, axis=0), np.repeat(self.high[rows], 2, axis=0)
+        left = 2 * np.arange(len(rows))
+        high[left, attribute] = cut
+        low[left + 1, attribute] = cut
+        return Boxes(low, high)
 
 
 MOST_NODES = 1 << 24

@@ -13,6 +13,7 @@ from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
+    Boxes,
     branch_pool,
     check_growth,
     concatenate,
@@ -344,7 +345,7 @@ class SimplifiedBreimanTrees:
         attributes: list[Ints] = []
         patterns: list[Ints] = []
         while len(level.tree):
-            longest = longest_sides(level.low, level.high, domain.sizes, usable)
+            longest = longest_sides(level.boxes, domain.sizes, usable)
             wanted = level.is_impure(labels) & longest.any(axis=1)
             split = first_per_tree(wanted, level.tree, remaining)
             remaining -= np.bincount(level.tree[split], minlength=n_trees)
@@ -368,12 +369,10 @@ class SimplifiedBreimanTrees:
 class _Level:
     """The cells of a level of a block of trees, tree by tree, and the records within them.
 
-    ``low`` and ``high`` (cells, attributes) bound a cell's codes; state s says that record
-    ``record[s]`` lies in cell ``cell[s]``.
+    State s says that record ``record[s]`` lies in cell ``cell[s]``.
     """
 
-    low: Ints
-    high: Ints
+    boxes: Boxes
     tree: Ints
     cell: Ints
     record: Ints
@@ -382,8 +381,7 @@ class _Level:
     def roots(cls, sizes: Sequence[int], n_trees: int, n_records: int) -> "_Level":
         trees = np.arange(n_trees, dtype=np.int32)
         return cls(
-            low=np.zeros((n_trees, len(sizes)), dtype=np.int32),
-            high=np.tile(np.asarray(sizes, dtype=np.int32), (n_trees, 1)),
+            boxes=Boxes.whole(sizes, n_trees),
             tree=trees,
             cell=np.repeat(trees, n_records),
             record=np.tile(np.arange(n_records, dtype=np.int32), n_trees),
@@ -400,11 +398,9 @@ class _Level:
 
     def halve(self, split: Longs, chosen: Ints, codes: NDArray[Any]) -> tuple[Ints, "_Level"]:
         """Cut the cells `split` along the attributes `chosen`; return the cuts and the halves."""
-        i, left = chosen[split], 2 * np.arange(len(split))
-        cut = midpoint(self.low[split, i], self.high[split, i])
-        low, high = (np.repeat(side[split], 2, axis=0) for side in (self.low, self.high))
-        high[left, i] = cut
-        low[left + 1, i] = cut
+        i = chosen[split]
+        cut = midpoint(self.boxes.low[split, i], self.boxes.high[split, i])
+        boxes = self.boxes.halves(split, i, cut)
         rank: Ints = np.full(len(self.tree), -1, dtype=np.int32)
         rank[split] = np.arange(len(split))
         at = rank[self.cell]
@@ -412,20 +408,20 @@ class _Level:
         at, record = at[stays], self.record[stays]
         goes_right = codes[record, i[at]] >= cut[at]
         cell = (2 * at + goes_right).astype(np.int32)
-        return cut, _Level(low, high, np.repeat(self.tree[split], 2), cell, record)
+        return cut, _Level(boxes, np.repeat(self.tree[split], 2), cell, record)
 
 
-def longest_sides(low: Ints, high: Ints, sizes: Sequence[int], usable: Bools) -> Bools:
+def longest_sides(boxes: Boxes, sizes: Sequence[int], usable: Bools) -> Bools:
     """Tell which sides of each cell are longest among those that can be cut.
 
     A side's length is the share of its attribute's codes. Equal shares give equal floats, as
     division is correctly rounded.
 
-    >>> low, high = np.array([[0, 0, 0]]), np.array([[2, 4, 1]])
-    >>> longest_sides(low, high, [4, 8, 1], np.array([True, True, True]))
+    >>> boxes = Boxes(np.array([[0, 0, 0]]), np.array([[2, 4, 1]]))
+    >>> longest_sides(boxes, [4, 8, 1], np.array([True, True, True]))
     array([[ True,  True, False]])
     """
-    width = high - low
+    width = boxes.high - boxes.low
     length = np.where((width >= 2) & usable, width / np.asarray(sizes), 0.0)
     return np.asarray((length > 0) & (length == length.max(axis=1, keepdims=True)))
 

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs, Seed, plain_array
-from mrf_matrix.base.checks import check_integer, short_repr
+from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import branch_pool, forest_from_levels
+from mrf_matrix.forests.assembly import Boxes, branch_pool, forest_from_levels
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.growth import Criterion, Impurity, check_probability
 from mrf_matrix.forests.growth.private import (
-    Boxes,
     GrowthSizes,
     Level,
     PrivateGrowth,
@@ -31,7 +30,7 @@ from mrf_matrix.forests.growth.private import (
 )
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.claim import as_budget, claiming_budgets
+from mrf_matrix.mechanisms.claim import as_budget, checked_neighboring, claiming_budgets
 from mrf_matrix.mechanisms.selection import REMARK, Bits, Noise
 
 Amount = Fraction | float
@@ -198,11 +197,7 @@ class PrivateMultinomialTrees:
         check_integer("max_depth", self.max_depth, 0)
         check_probability("attribute_share", self.attribute_share)
         check_probability("structure_share", self.structure_share)
-        if self.neighboring not in ("add_remove", "replace_one"):
-            raise ValueError(
-                f"neighboring={short_repr(self.neighboring)}: expected 'add_remove' or "
-                f"'replace_one'."
-            )
+        checked_neighboring(self.neighboring)
         _ = self.growth  # refuses unknown scores, and rates that cannot be drawn at
 
     @cached_property

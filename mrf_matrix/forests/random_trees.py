@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Ints
-from mrf_matrix.base.checks import check_integer, name_some, short_repr
+from mrf_matrix.base.checks import check_integer, name_some, one_word, short_repr
 from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
+    Boxes,
     branch_pool,
     check_growth,
     forest_from_levels,
@@ -79,8 +80,7 @@ class RandomTrees:
     def __post_init__(self) -> None:
         check_integer("n_trees", self.n_trees, 1)
         check_integer("max_depth", self.max_depth, 0)
-        if self.splits not in ("multiway", "binary"):
-            raise ValueError(f"splits={short_repr(self.splits)}: expected 'multiway' or 'binary'.")
+        one_word("splits", self.splits, ("multiway", "binary"))
         object.__setattr__(self, "attributes", attribute_choice(self.attributes))
 
     def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
@@ -143,25 +143,22 @@ class RandomTrees:
         return attributes, [np.full(len(level), start, dtype=np.int32) for level in attributes]
 
     def _binary(self, domain: Domain, usable: Bools, generator: np.random.Generator) -> Level:
-        low = np.zeros((self.n_trees, domain.n_attributes), dtype=np.int32)
-        high = np.tile(np.asarray(domain.sizes, dtype=np.int32), (self.n_trees, 1))
+        boxes = Boxes.whole(domain.sizes, self.n_trees)
         attributes, patterns, total = [], [], self.n_trees
         for _ in range(self.max_depth):
-            chosen = draw_available((high - low >= 2) & usable, generator)
+            chosen = draw_available((boxes.high - boxes.low >= 2) & usable, generator)
             rows = np.flatnonzero(chosen >= 0)
             i = chosen[rows]
-            cut = generator.integers(low[rows, i] + 1, high[rows, i])
+            cut = generator.integers(boxes.low[rows, i] + 1, boxes.high[rows, i])
             pattern = np.zeros(len(chosen), dtype=np.int32)
             pattern[rows] = threshold_pattern(domain.sizes, cut)
             attributes.append(chosen)
             patterns.append(pattern)
             total += 2 * len(rows)
             check_growth(total, _SMALLER)
-            low, high = np.repeat(low[rows], 2, axis=0), np.repeat(high[rows], 2, axis=0)
-            high[2 * np.arange(len(rows)), i] = cut
-            low[2 * np.arange(len(rows)) + 1, i] = cut
-        attributes.append(np.full(len(low), -1, dtype=np.int32))
-        patterns.append(np.zeros(len(low), dtype=np.int32))
+            boxes = boxes.halves(rows, i, cut)
+        attributes.append(np.full(len(boxes.low), -1, dtype=np.int32))
+        patterns.append(np.zeros(len(boxes.low), dtype=np.int32))
         return attributes, patterns
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.base.checks import check_integer, short_repr
+from mrf_matrix.base.checks import check_integer, one_word, short_repr
 
 
 def check_sharpness(name: str, value: object) -> float:
@@ -54,11 +54,7 @@ class Impurity:
     criterion: Criterion = "gini"
 
     def __post_init__(self) -> None:
-        if self.criterion not in CRITERIA:
-            raise ValueError(
-                f"criterion={short_repr(self.criterion)}: expected one of "
-                f"{', '.join(map(repr, CRITERIA))}."
-            )
+        one_word("criterion", self.criterion, CRITERIA)
 
     def terms(self, counts: NDArray[Any]) -> Array:
         given = np.asarray(counts, dtype=np.float64)
@@ -270,8 +266,7 @@ class Stopping:
         check_integer("min_points", self.min_points, 0)
         if self.max_depth is not None:
             check_integer("max_depth", self.max_depth, 0)
-        if self.rule not in ("node", "sides"):
-            raise ValueError(f"rule={self.rule!r}: expected 'node' or 'sides'.")
+        one_word("rule", self.rule, ("node", "sides"))
 
 
 @dataclass(frozen=True)

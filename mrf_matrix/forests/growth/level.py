@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
-from mrf_matrix.base.checks import short_repr
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.private import GRID
 from mrf_matrix.forests.growth.records import Items, Records
@@ -241,7 +241,7 @@ def _raise_right_counts(
 
 
 LabelScore = Literal["share", "count"]
-LABEL_SCORES: tuple[str, ...] = get_args(LabelScore)
+LABEL_SCORES: tuple[LabelScore, ...] = get_args(LabelScore)
 
 
 def public_labels(counts: NDArray[Any], b3: float, generator: np.random.Generator) -> Longs:
@@ -289,18 +289,6 @@ def label_rate(epsilon: Fraction | float, score: LabelScore) -> Rate:
     return Rate.of(Fraction(epsilon), LARGEST_GAP)
 
 
-def check_label_score(score: object) -> None:
-    """Refuse an unknown score of labels.
-
-    Raises ValueError.
-    """
-    if score not in LABEL_SCORES:
-        raise ValueError(
-            f"label_score={short_repr(score)}: expected one of "
-            f"{', '.join(map(repr, LABEL_SCORES))}."
-        )
-
-
 def private_labels(
     counts: NDArray[Any], epsilon: Fraction | float, score: LabelScore, bits: Bits
 ) -> Longs:
@@ -308,8 +296,7 @@ def private_labels(
 
     The leaves of one tree hold different records, so one tree spends ε.
     """
-    check_label_score(score)
-    gaps = label_gaps(counts, score)
+    gaps = label_gaps(counts, one_word("label_score", score, LABEL_SCORES))
     return select(gaps, np.ones(gaps.shape, dtype=np.bool_), label_rate(epsilon, score), bits)
 
 

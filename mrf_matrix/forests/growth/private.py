@@ -34,9 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import check_growth, threshold_pattern
+from mrf_matrix.forests.assembly import Boxes, check_growth, threshold_pattern
 from mrf_matrix.forests.growth.growth import Impurity
 from mrf_matrix.mechanisms.selection import LARGEST_GAP, Bits, Rate, select
 
@@ -54,10 +55,7 @@ class PrivateScore:
     impurity: Impurity = field(default_factory=Impurity)  # only for "normalized"
 
     def __post_init__(self) -> None:
-        if self.kind not in SCORES:
-            raise ValueError(
-                f"score={self.kind!r}: expected one of {', '.join(map(repr, SCORES))}."
-            )
+        one_word("score", self.kind, SCORES)
 
     def rate(self, epsilon: Fraction | float) -> Rate:
         """Return the rate at which one choice spends ε under add/remove neighbours."""
@@ -100,26 +98,6 @@ class PrivateGrowth:
     # attribute_rate, cut_rate: what a node spends on its attribute and on its cut
     attribute_rate: Rate
     cut_rate: Rate
-
-
-@dataclass(frozen=True, eq=False)
-class Boxes:
-    """The codes that remain in each node: ``low <= code < high``, (nodes, attributes)."""
-
-    low: Ints
-    high: Ints
-
-    @classmethod
-    def whole(cls, sizes: tuple[int, ...], n: int) -> "Boxes":
-        high = np.tile(np.asarray(sizes, dtype=np.int32), (n, 1))
-        return cls(np.zeros_like(high), high)
-
-    def halves(self, rows: Longs, attribute: Longs, cut: Longs) -> "Boxes":
-        low, high = np.repeat(self.low[rows], 2, axis=0), np.repeat(self.high[rows], 2, axis=0)
-        left = 2 * np.arange(len(rows))
-        high[left, attribute] = cut
-        low[left + 1, attribute] = cut
-        return Boxes(low, high)
 
 
 @dataclass(frozen=True, eq=False)
