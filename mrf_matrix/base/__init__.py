@@ -1,4 +1,4 @@
-"""What every room stands on: files written whole, words for people, checks of numbers."""
+"""Shared foundations: atomic files, safe text for terminals, and checks of processes."""
 
 from mrf_matrix.base.checks import (
     NoiseProcessError,

@@ -1,9 +1,12 @@
-"""Arrays by what they hold: one name for each, everywhere."""
+"""Names for the types of arrays, and checks of arrays that callers give."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mrf_matrix.base.checks import DomainError
 
 Array = NDArray[np.float64]
 """Reals."""
@@ -36,6 +39,40 @@ def plain_array(name: str, values: object) -> Values:
     from strategies.operators.base.validation import plain_array as checked  # loads SciPy
 
     return checked(name, values)
+
+
+def checked_codes(
+    codes: object,
+    sizes: Sequence[int],
+    names: Sequence[str] | None = None,
+    *,
+    least: int = 0,
+    argument: str = "codes",
+) -> AnyInts:
+    """Return codes as an integer array (N, d), column i from `least` to ``sizes[i] - 1``.
+
+    `codes`: encoded records, or decision paths, where -1 means "free"; `names`: of the attributes,
+    for the message; `argument`: what the caller calls the codes.
+
+    Raises DomainError if the shape or type is wrong, or a code is out of range.
+    """
+    array = plain_array(argument, codes)
+    if array.ndim != 2 or array.shape[1] != len(sizes) or array.dtype.kind not in "iu":
+        raise DomainError(
+            f"{argument} has the wrong shape, or type {array.dtype}: expected integers of shape "
+            f"(rows, {len(sizes)}), one column an attribute. Encode records with domain.encode(X)."
+        )
+    if len(array):
+        outside = (array.min(axis=0) < least) | (array.max(axis=0) >= np.asarray(sizes))
+        if outside.any():
+            i = int(outside.argmax())
+            column = array[:, i]
+            raise DomainError(
+                f"{argument} of attribute {names[i] if names else i!r} leave the domain: expected "
+                f"{least} to {sizes[i] - 1}. Encode records with domain.encode(X).",
+                values=column[(column < least) | (column >= sizes[i])].tolist(),
+            )
+    return array
 
 
 def read_only_array(array: Values) -> Values:

@@ -1,6 +1,6 @@
-"""What every room checks of numbers, words and the process, and what its messages show.
+"""Checks of numbers, words and processes, and how messages quote values.
 
-A message shows a public value, short and on one line, and a private one by its kind alone.
+A message shows a public value, short and on one line. It shows a private one by its kind alone.
 """
 
 import multiprocessing

@@ -1,4 +1,4 @@
-"""What a person reads: a statement above rows of names and values, as text, HTML or rich table."""
+"""Tables for people: a statement above named values, as text, HTML, LaTeX or a rich table."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -137,7 +137,7 @@ class Tabular:
 
 
 class RowDisplay(Tabular):
-    """Shows a statement and rows at a prompt, in print, in a notebook and on a terminal."""
+    """A statement and rows, for a prompt, print, a notebook and a terminal."""
 
     statement: str
 

@@ -1,8 +1,8 @@
-"""What was paid for is kept, whatever fails after it, and whoever asks the program to end.
+"""A record of draws and payments, so that what was paid for survives errors and signals.
 
-A draw is entered in a record before it is made, and its outcome is put there by an assignment: no
-call stands between the noise and the place where it is kept. An error that would lose it holds all
-that was drawn as its `releases`, and says what was spent. Signals wait until then.
+A draw is entered in the record before it is made, and its outcome is assigned: no call stands
+between the noise and the place where it is kept. An error that would lose outcomes carries them as
+its `releases`, and says what was spent. Signals wait until then.
 """
 
 import signal
@@ -21,7 +21,7 @@ ASKED = ("SIGINT", "SIGTERM", "SIGHUP")
 
 @dataclass(frozen=True)
 class Choice:
-    """What private choices among public options chose.
+    """The outcome of private choices among public options.
 
     `chosen`: places of the options, a number for each choice; or what stands there.
     """
@@ -51,7 +51,7 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class Payment:
-    """What a block spends, once `is_made`; without a ledger it is made where something is drawn."""
+    """A payment of a block. Without a ledger it counts as made once something is drawn."""
 
     spending: Spending
     provenance: Provenance

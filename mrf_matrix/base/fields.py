@@ -1,4 +1,4 @@
-"""Fields of JSON that anyone may have written: of the expected keys, type and size, or refused."""
+"""Reading of untrusted JSON: each field has the expected keys, type and size, or is refused."""
 
 import json
 import re

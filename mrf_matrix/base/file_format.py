@@ -1,4 +1,4 @@
-"""How files of text are written: separator, decimal mark, encoding. Declared, never guessed."""
+"""The format of text files, declared and never guessed: separator, decimal mark, encoding."""
 
 import codecs
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Where a value came from: declared public, read off records, or released; it travels with it.
+"""The provenance of a value: declared public, read off records, or released. It travels with it.
 
 Whatever a claim of privacy rests on carries its provenance: attributes and domains, counts,
-forests, plans, releases. What is derived has the join of all that it was derived from, and no
-argument raises it. A claim is composed from it in one place, `mrf_matrix.mechanisms.statement`.
+forests, plans, releases. A derived value has the join of all its sources' provenances, which no
+argument raises. One module composes claims from it, `mrf_matrix.mechanisms.statement`.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,7 @@
-"""Where public work and studies run, and who hears of its steps.
+"""Parallel workers for public work, and listeners for its progress.
 
-Workers, in this process, processes of joblib or a cluster, are as many as there are cores and tasks
-at most, and none outlives its parent. Steps name public things alone (trees, answers, draws): a
-progress bar, a log or nobody listens.
+There are at most as many workers as cores and tasks, in this process, in processes of joblib or in
+a cluster, and none outlives its parent. Steps name public things alone: trees, answers, draws.
 """
 
 import os

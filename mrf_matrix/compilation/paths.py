@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Bools, Longs, plain_array
+from mrf_matrix.base.arrays import Bools, Longs, checked_codes, plain_array
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.forest import describe_codes
-from mrf_matrix.forests.nodes import checked_codes, checked_labels
+from mrf_matrix.forests.nodes import checked_labels
 from strategies.operators import RowKronecker, check_allocation, fits
 
 

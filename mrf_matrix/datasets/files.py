@@ -1,4 +1,4 @@
-"""A CSV or Parquet file with a domain file, and the values of its columns of text."""
+"""CSV and Parquet files, and the values of their columns."""
 
 import csv
 import gzip

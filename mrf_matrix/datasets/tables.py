@@ -1,4 +1,4 @@
-"""Columns from anywhere, OpenML's too, fitted to a public domain, and what keeps a file from it."""
+"""Tables of records, in memory or from OpenML, fitted to a domain; and what does not fit."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Parts of an attribute, each checked: names, categories, edges, dates and groups of codes."""
+"""Checked parts of an attribute: names, categories, edges, dates and groups of codes."""
 
 import sys
 from bisect import bisect_right
@@ -133,8 +133,8 @@ def checked_categories(name: str, categories: Iterable[object]) -> Sequence[Scal
 
 def match_key(value: Scalar) -> tuple[str, Scalar]:
     """Return what values are compared by: numbers by value, strings and booleans apart."""
-    if isinstance(value, bool):
-        return "bool", value
+    if isinstance(value, bool | np.bool_):
+        return "bool", bool(value)
     return ("str", value) if isinstance(value, str) else ("number", value)
 
 

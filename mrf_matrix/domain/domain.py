@@ -1,4 +1,4 @@
-"""The public domain: which records exist at all, before any record is seen."""
+"""The public domain: which records can exist, known before any record is seen."""
 
 import math
 from collections import Counter

@@ -1,18 +1,18 @@
-"""From records to codes, every attribute by its own rule, and back to what they stand for."""
+"""Records to codes, attribute by attribute, and codes back to values."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf, nan
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array, Bools, Codes, Longs, Values, plain_array
+from mrf_matrix.base.arrays import Array, Bools, Codes, Longs, Values, checked_codes, plain_array
 from mrf_matrix.base.checks import SEE_VALUES, DomainError, name_some, short_repr
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_parts import (
     GroupOfCode,
-    Groups,
     Scalar,
     dates_of_days,
     day_or_none,
@@ -27,59 +27,21 @@ DENSE_RANGE = 2**16  # integer categories within so wide a range are looked up i
 
 
 def find_categories(attribute: Attribute, column: Column) -> Codes:
-    """Look every value up among the categories: levels in a table, numbers by search."""
+    """Return the codes of a column that was read: of levels by a table, of numbers by search."""
     categories = cast(Sequence[Scalar], attribute.categories)
+    if column.levels is None:
+        return match_numbers(categories, column.values)
     if attribute.groups is not None:
-        return find_groups(attribute.groups, column)
-    if column.levels is not None:
-        found = match_objects(categories, column.levels)
-        return np.append(found, np.int32(ABSENT))[column.values]  # position -1 is the appended one
-    return match_numbers(categories, column.values)
-
-
-def find_groups(groups: Groups, column: Column) -> Codes:
-    """Look every distinct value's group up by its first characters."""
-    group_of = GroupOfCode(groups)
-    values = column.values.tolist() if column.levels is None else list(column.levels)
-    known = {
-        value: ABSENT if is_missing(value) else group_of(value) for value in dict.fromkeys(values)
-    }
-    codes = np.fromiter(map(known.__getitem__, values), np.int32, len(values))
-    return codes if column.levels is None else np.append(codes, np.int32(ABSENT))[column.values]
-
-
-class CodeTable(dict[object, int]):
-    """Codes of known values; anything else is unlisted."""
-
-    def __missing__(self, key: object) -> int:
-        return UNLISTED
-
-
-def is_plainly_comparable(categories: Sequence[Scalar], values: Sequence[object]) -> bool:
-    """Whether Python's own equality is right: it is not where True and 1 can meet."""
-    if all(isinstance(value, str) for value in categories):
-        return True
-    booleans = {bool, np.bool_}
-    return booleans.isdisjoint(map(type, categories)) and booleans.isdisjoint(map(type, values))
-
-
-def match_objects(categories: Sequence[Scalar], values: Sequence[object]) -> Codes:
-    if is_plainly_comparable(categories, values):
-        table = CodeTable({value: code for code, value in enumerate(categories)})
-        codes = np.fromiter(map(table.__getitem__, values), np.int32, len(values))
+        code_of: Callable[[Any], int] = GroupOfCode(attribute.groups)
     else:
-        keyed = CodeTable({match_key(value): code for code, value in enumerate(categories)})
-        codes = np.fromiter(
-            (keyed[key_of(cast(Scalar, value))] for value in values), np.int32, len(values)
-        )
-    for row in np.flatnonzero(codes < 0).tolist():
-        if is_missing(values[row]):
-            codes[row] = ABSENT
-    return codes
+        known = {match_key(value): code for code, value in enumerate(categories)}
+        code_of = partial(_code_by_key, known)
+    found = [ABSENT if is_missing(value) else code_of(value) for value in column.levels]
+    return np.array([*found, ABSENT], dtype=np.int32)[column.values]  # of position -1 the last
 
 
-def key_of(value: Scalar | np.bool_) -> tuple[str, object]:
-    return match_key(bool(value) if isinstance(value, np.bool_) else value)
+def _code_by_key(known: Mapping[tuple[str, Scalar], int], value: Scalar) -> int:
+    return known.get(match_key(value), UNLISTED)
 
 
 def match_numbers(categories: Sequence[Scalar], values: Values) -> Codes:
@@ -391,25 +353,6 @@ def decode_labels(target: Attribute, codes: ArrayLike) -> Values:
     column = plain_array("codes", codes).reshape(-1, 1)
     checked = checked_codes(column, [target.size], [target.name])
     return np.asarray(value_array(target.labels)[checked[:, 0]])
-
-
-def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) -> Values:
-    array = plain_array("codes", codes)
-    if array.ndim != 2 or array.shape[1] != len(sizes):
-        raise DomainError(
-            f"codes of {array.ndim} dimensions or of the wrong width; expected (records, "
-            f"{len(sizes)})."
-        )
-    if array.dtype.kind not in "iu":
-        raise DomainError(f"codes of type {array.dtype}; expected integers.")
-    for i, size in enumerate(sizes):
-        wrong = (array[:, i] < 0) | (array[:, i] >= size)
-        if wrong.any():
-            raise DomainError(
-                f"codes of {short_repr(names[i])} are out of range; expected 0 .. {size - 1}.",
-                values=array[wrong, i].tolist(),
-            )
-    return array
 
 
 def decode_column(attribute: Attribute, codes: Values, numeric: str) -> Values:

@@ -1,4 +1,4 @@
-"""Domains of schemas that were written for other tools, and YAML of strangers."""
+"""Domains from schemas of Frictionless and pandera, and a reader of untrusted YAML."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

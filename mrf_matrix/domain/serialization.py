@@ -1,4 +1,4 @@
-"""A domain written down: as JSON, read with suspicion, its schema, and as text and table."""
+"""A domain as JSON, which is read with suspicion, as text and as a table; its JSON Schema."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Short forms of an attribute: in a domain file, and in a line of words typed at a prompt."""
+"""Short forms of an attribute, for domain files and for a line typed at a prompt."""
 
 import re
 from collections.abc import Mapping, Sequence

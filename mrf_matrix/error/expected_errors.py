@@ -1,14 +1,12 @@
-"""Expected squared error of a release, and the smallest budget for a target, without data.
+"""Expected squared errors of a release without data, and the smallest budget for target errors.
 
-With ``y = Ã D + z`` and independent draws z of
-variance v, the estimate ``W Ã⁺ y`` of query r has error variance ``v ||(W Ã⁺)_r||²`` in each class,
-whatever D is. Ã is the strategy rounded to integers that will be measured, and v the exact variance
-of the discrete noise.
+With ``y = Ã D + z`` and independent draws z of variance v, the estimate ``W Ã⁺ y`` of query r has
+error variance ``v ||(W Ã⁺)_r||²`` in each class, whatever D is. Ã is the strategy rounded to
+integers that will be measured, and v the exact variance of the discrete noise.
 
-*The smallest budget at which a release, with its exact discrete noise, keeps its targets.*
-`strategies.smallest_budget` speaks of continuous noise. What is measured is a strategy rounded to
-integers under integer noise, whose exact variance falls as the budget grows: the least budget is
-found by bisection and rounded up, so that the targets hold for what is really released.
+`strategies.smallest_budget` speaks of continuous noise. What is measured is a rounded strategy
+under integer noise, whose exact variance falls as the budget grows. The least budget is found by
+bisection and rounded up, so that the targets hold for what is really released.
 """
 
 from collections.abc import Callable

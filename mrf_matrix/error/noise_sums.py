@@ -16,9 +16,7 @@ margin M, each with independent noise of the same law. It keeps the label with p
     \sum_u P(U = u)\, E\!\left[\frac{\mathbb 1[\text{no rival above}]}{1 + \#\text{ties}}\right]
     = \sum_u f(u) \frac{F(u + M)^{r+1} - F((u + M)^-)^{r+1}}{(r + 1)\, f(u + M)},
 
-ties being broken uniformly.
-
-What each noise draw contributes to each answer: the coefficients ``W Ã⁺``, without data.
+ties being broken uniformly. `answer_coefficients` finds the coefficients ``W Ã⁺``, without data.
 """
 
 from collections.abc import Sequence
@@ -403,6 +401,3 @@ def take_rows(workload: Operator, rows: NDArray[np.intp]) -> Operator:
     if isinstance(workload, Product):
         return Product(take_rows(workload.left, rows), workload.right)
     return Sparse(workload.to_sparse()[rows])
-
-
-"""Square of what hard voting and the neighbouring relation multiply Δ by, together."""

@@ -1,9 +1,8 @@
-"""Forests put together: of windows of branch tables and levels of trees, or of other forests.
+"""Forests assembled from branch tables and levels of trees, or from other forests.
 
-A node's
-branch table says, for each code of the node's attribute, which child a record follows. Writing one
-table a node would cost (nodes x codes); but tables repeat, and most of them are windows of a few
-fixed runs. With w the largest attribute size, ::
+A node's branch table says, for each code of the node's attribute, which child a record follows.
+Writing one table a node would cost (nodes x codes). But most tables are windows of a few fixed
+runs. With w the largest attribute size, ::
 
     zeros (w) | ones (w) | 0 1 2 ... w-1
 
@@ -11,9 +10,9 @@ holds the leaf's table (window at 0), every threshold "codes below c go left" of
 (window at w - c), and every multi-way split (window at 2 w): 3 w numbers, whatever the number of
 nodes and however fine the codes. Only category subsets need tables of their own.
 
-Trees take bounded work before they are believed to be trees: `Forest` checks that arrays are trees
-in time and memory that are modest for any honest arrays. Dishonest ones can claim overlapping
-children, or branch tables that add up to far more than the file: those are refused here first.
+`Forest` checks that arrays are trees in time and memory that are modest for honest arrays. Arrays
+from a file may be dishonest: they can claim overlapping children, or branch tables that add up to
+far more than the file. `checked_forest` refuses those first.
 """
 
 from collections.abc import Mapping, Sequence

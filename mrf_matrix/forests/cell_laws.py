@@ -1,4 +1,4 @@
-r"""How deep trees put a record, and how they cut and narrow its cell: exact laws and bounds.
+"""The height of a record's leaf, the cuts above it and the sides of its cell: laws and bounds.
 
 While a pure tree has i leaves, the one that holds a given record is split next with probability
 1/i, whatever happened before. So the height of the record's leaf in a tree of k leaves is a sum of

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Ints, Longs, plain_array
+from mrf_matrix.base.arrays import Ints, Longs, checked_codes, plain_array
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
@@ -16,7 +16,7 @@ from mrf_matrix.forests.assembly import (
     threshold_pattern,
 )
 from mrf_matrix.forests.forest import UNSTATED, Forest
-from mrf_matrix.forests.nodes import ForestError, checked_codes
+from mrf_matrix.forests.nodes import ForestError
 
 
 def forest_from_paths(

@@ -1,7 +1,7 @@
 """Forests over subsets of the attributes: the ensembles of Algorithm 3, and trees of blocks.
 
-Every ensemble sees a few attributes only, so that its domain stays small; its forest, workload
-and strategy live on that sub-domain. All of it is public and drawn without data (Tajima, Wu and
+Each ensemble sees a few attributes only, so that its domain stays small. Its forest, workload and
+strategy live on that sub-domain. All of it is public and drawn without data (Tajima, Wu and
 Houmansadr, AAAI 2025, Algorithm 3, lines 1 to 3).
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes, Ints, Longs
+from mrf_matrix.base.arrays import Codes, Ints, Longs, checked_codes
 from mrf_matrix.base.checks import short_repr, whole_number
 from mrf_matrix.base.provenance import FOREST, ChosenTuple, Provenance, provenance_of
 from mrf_matrix.domain import Domain
@@ -31,7 +31,7 @@ from mrf_matrix.forests.forest import (
     check_structure_is_public,
     seen_columns,
 )
-from mrf_matrix.forests.nodes import ARRAYS, checked_codes
+from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.forests.random_trees import RandomTrees
 
 Use = Literal["plan", "release", "study"]
@@ -50,7 +50,7 @@ class Ensemble:
 
     @property
     def depth_note(self) -> str | None:
-        """What is said where trees are less deep than was asked for."""
+        """A note where trees are less deep than was asked for."""
         depth = self.forest.max_depth
         if self.depth_limit is None or depth >= self.depth_limit:
             return None
@@ -183,7 +183,7 @@ class EnsembleDesign:
 
 
 def grow_public_forest(source: Any, domain: Domain, structure: np.random.Generator) -> Forest:
-    """Return what a path source grows of a domain and coins: where it says nothing, it is public.
+    """Return the forest that a path source grows; where it states no provenance, it is public.
 
     Whoever gives the source declares it to be so.
     """
@@ -277,7 +277,7 @@ def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
 
 
 def query_keys(ensembles: Sequence[Ensemble], codes: Codes) -> Codes:
-    """Return what tells queries apart: the attributes that some ensemble sees."""
+    """Return the codes of queries in the attributes that some ensemble sees."""
     seen = sorted(set().union(*(ensemble.features for ensemble in ensembles)))
     return np.ascontiguousarray(codes[:, seen])
 

@@ -1,4 +1,4 @@
-"""A forest over a public domain, as parallel arrays; what grows one, and its trees as text."""
+"""A forest over a public domain as parallel arrays, its path sources, and its trees as text."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -8,10 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes, Ints, Longs, plain_array, read_only_array
+from mrf_matrix.base.arrays import Codes, Ints, Longs, checked_codes, plain_array, read_only_array
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
 from mrf_matrix.domain import Attribute, Domain
-from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes, Router, checked_codes
+from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes, Router
 from mrf_matrix.forests.partition import check_partition, decision_paths
 from mrf_matrix.mechanisms.statement import compose_budgets
 

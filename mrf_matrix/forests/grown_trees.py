@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Bools, Ints, Longs
+from mrf_matrix.base.arrays import Bools, Ints, Longs, checked_codes
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
@@ -34,7 +34,7 @@ from mrf_matrix.forests.growth.growth import (
     Softmax,
     Stopping,
 )
-from mrf_matrix.forests.nodes import checked_codes, checked_labels
+from mrf_matrix.forests.nodes import checked_labels
 from mrf_matrix.forests.pure_trees import midpoint
 from mrf_matrix.forests.random_trees import attribute_choice, draw_available, splittable_attributes
 

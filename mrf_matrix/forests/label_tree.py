@@ -1,4 +1,4 @@
-"""A tree of cuts whose cells are labelled: what is released, and all that is."""
+"""A tree of cuts with a label for each cell, and nothing else of the records."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class CellTable:
 
     @cached_property
     def shares(self) -> Array:
-        """The part of all combinations of codes in each place of the table."""
+        """The share of all combinations of codes in each place of the table."""
         found: Array = np.ones(())
         for place in self.places:
             found = np.multiply.outer(found, np.bincount(place) / len(place))
@@ -122,7 +122,7 @@ class LabelTree:
     def attributes(self) -> tuple[int, ...]:
         """Positions of the attributes that cells depend on, rising; else the first that is cut.
 
-        Cells are the same that say the same: of the same label, where there are no counts.
+        Without counts, cells of the same label are the same.
         """
         told = {cut.attribute for level in self._levels for cut in _cuts(level)}
         return tuple(sorted(told or {self.cuts[0].attribute}))
@@ -199,7 +199,7 @@ class LabelTree:
 
     @cached_property
     def _representatives(self) -> Longs:
-        """Of each cell the first that says the same."""
+        """The first cell that is the same as each cell."""
         if self.counts is not None:
             return np.arange(self.n_cells)
         _, first, label = np.unique(self.labels, return_index=True, return_inverse=True)
@@ -207,7 +207,7 @@ class LabelTree:
 
     @cached_property
     def _pruned_tree(self) -> "int | Branch":
-        """The tree without cuts that nothing said depends on."""
+        """The tree without cuts that no label or count depends on."""
         return self._branch(0, {})
 
     @cached_property
@@ -236,7 +236,7 @@ class LabelTree:
 
 @dataclass(frozen=True)
 class Branch:
-    """A cut that something depends on, and what lies on either side: a branch, or a cell."""
+    """A cut, and what lies on either side: a branch, or a cell."""
 
     cut: Cut
     below: "int | Branch"

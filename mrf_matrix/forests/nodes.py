@@ -1,4 +1,4 @@
-"""The nodes of a forest as five parallel arrays, and the leaves that codes reach in them."""
+"""The nodes of a forest as five parallel arrays, and the routing of codes to leaves."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -315,40 +315,6 @@ class Router:
             np.take(self.branches, index, out=value, mode="clip")
             np.right_shift(word, self.window_bits, out=word)
             np.add(word, value, out=node)
-
-
-def checked_codes(
-    codes: object,
-    sizes: Sequence[int],
-    names: Sequence[str] | None = None,
-    *,
-    least: int = 0,
-    argument: str = "codes",
-) -> AnyInts:
-    """Return codes as an integer array (N, d), column i from `least` to ``sizes[i] - 1``.
-
-    `codes` (N, d): encoded records, or decision paths; `sizes`: attribute sizes; `names`: attribute
-    names, for the message; `least`: smallest code; -1 where it means "free"; `argument`: what the
-    caller calls them.
-
-    Raises ValueError if the shape or type is wrong, or a code is out of range.
-    """
-    array = plain_array(argument, codes)
-    if array.ndim != 2 or array.shape[1] != len(sizes) or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"{argument} has the wrong shape, or type {array.dtype}: expected integers of shape "
-            f"(rows, {len(sizes)}), one column an attribute. Encode records with domain.encode(X)."
-        )
-    if len(array):
-        low, high = array.min(axis=0), array.max(axis=0)
-        outside = np.flatnonzero((low < least) | (high >= np.asarray(sizes)))
-        if len(outside):
-            i = int(outside[0])
-            raise ValueError(
-                f"{argument} of attribute {names[i] if names else i!r} leave the domain: expected "
-                f"{least} to {sizes[i] - 1}. Encode records with domain.encode(X)."
-            )
-    return array
 
 
 def checked_labels(labels: object, n_records: int, n_classes: int | None = None) -> AnyInts:

@@ -1,7 +1,7 @@
-"""What makes parallel arrays a forest whose every tree partitions the domain, and its parts.
+"""Checks that parallel arrays are trees which partition the domain, and the codes that leaves hold.
 
 A node's branch table covers every code of its attribute and names dense branches 0..b-1, so its
-children split its cells; if moreover every node is a root or the child of exactly one node, and
+children split its cells. If moreover every node is a root or the child of exactly one node, and
 can be reached from a root, then each tree's leaves partition the domain. All checks are
 vectorised over nodes: O(nodes + pool) memory, a few milliseconds for 25 000 nodes.
 """

@@ -1,4 +1,4 @@
-"""Random trees, whose structure is drawn from the public domain alone, and its public cuts."""
+"""Random trees drawn from the public domain alone, and public cuts of attributes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

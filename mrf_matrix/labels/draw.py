@@ -1,12 +1,12 @@
 r"""Trees and their labels, drawn together by the exponential mechanism, exactly.
 
-*What numbers of records are worth to a label: whole numbers, which one record more moves little.*
+*Weights: whole numbers, one for each number of records.*
 ``weight(n)`` is ``2**160 exp(rate n)``, rounded down so that no ratio of neighbouring weights is
 above ``exp(rate)``, and none below 1. Weights of trees are sums of products of these, of whole
 numbers without rounding, so that their ratios are bounded exactly.
 
-Where ``rate n`` passes `STEEPEST`, each further piece of the same growth is twice as wide: numbers
-would have more bits than there are records, and what is so far ahead needs no more.
+Where ``rate n`` passes `STEEPEST`, each further piece of the same growth is twice as wide. Numbers
+would have more bits than there are records otherwise, and a lead so large needs no more.
 
 *Sums and products of large whole numbers, rounded, with a bound on how far they are off.* A number
 is ``part * 2**power``, a double and an integer, so that none is too large. Let sums have at most
@@ -26,19 +26,19 @@ beside which ``s`` times ``2**-1022`` is nothing.
 A tree t with labels l is right on :math:`\sum_v n_v(l_v)` records, v its cells. Each is drawn with
 probability proportional to :math:`\exp(r \sum_v n_v(l_v))`, r the rate, for which nobody has to
 write out all trees: labels of different cells, and what lies on either side of a cut, are
-independent given the tree above them, so that
+independent given the tree above them:
 
 .. math:: Z(v) = \sum_{\text{cuts}} Z(v_\text{below})\, Z(v_\text{above}), \qquad
     Z(\text{cell}) = \sum_c \exp(r\,n(c)) .
 
 Cuts are drawn from the root down in proportion to their terms, then labels to theirs. With whole
-numbers in place of the exponentials all of this is exact, and rounded ones are looked
-at only where the whole ones would say the same. One record more raises the number of
-records that are right by 0 or 1, for every tree and labels: sensitivity 1, monotone.
+numbers in place of the exponentials all of this is exact. Rounded numbers decide only where the
+whole ones decide alike. One record more raises the number of records that are right by 0 or 1, for
+every tree and labels: sensitivity 1, monotone.
 
-Draws of a later round are below the cells of the tree so far, which hold different records: one
-record more is in one of them, and a record in another's place moves each of two by a half of what
-the rate allows for. So all draws of a round together cost what one does.
+Draws of a later round are below the cells of the tree so far, which hold different records. One
+record more is in one of them, and a replaced record moves each of two by a half of what the rate
+allows. So all draws of a round together cost what one does.
 """
 
 from bisect import bisect_right
@@ -101,7 +101,7 @@ def weights(rate: Fraction, largest: int) -> Numbers:
 
 
 def bytes_of(rate: Fraction, largest: int) -> int:
-    """Return what one of the weights of 0 to `largest` records takes at most, with its pointer."""
+    """Return the most bytes that a weight of 0 to `largest` records takes, with its pointer."""
     width = _width(rate)
     pieces = log2(1 + largest / width)  # or a part of the first
     rise = float(min(rate, STEEPEST)) * width / log(2)  # bits that each piece adds
@@ -144,7 +144,7 @@ class Rounded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rounding:
-    """What trees are worth to the exponential mechanism, to within `OFF`; see `Exponential`."""
+    """Weights of the exponential mechanism to within `OFF`; see `Exponential`."""
 
     weights: Rounded  # of 0 to all records
 
@@ -198,33 +198,33 @@ MARGIN = 4 * OFF
 """How far a number stays from a rounded sum that it is compared with."""
 
 Worth = TypeVar("Worth")
-"""What labels, or trees, are worth: integers of any size, rounded or not, or right records."""
+"""Weights of labels or trees: integers of any size, rounded or not, or numbers of right records."""
 
 
 class Arithmetic(Protocol[Worth]):
-    """How what trees are worth is put together."""
+    """Arithmetic of weights of trees."""
 
     def labels(self, counts: Longs) -> Worth:
-        """Return what labels are worth that so many records have."""
+        """Return the weights of labels of so many records."""
 
     def total(self, worth: Worth) -> Worth:
-        """Return what several together are worth, along the last axis."""
+        """Return the sum of weights along the last axis."""
 
     def product(self, one: Worth, other: Worth) -> Worth:
-        """Return what two trees side by side are worth."""
+        """Return the weight of two trees side by side."""
 
     def items(self, worth: Worth) -> Sequence[Worth]:
-        """Return what several are worth by themselves, along the only axis."""
+        """Return the weights along the only axis, one by one."""
 
 
 class Options(Protocol):
-    """What there is to choose from."""
+    """Options to choose from, as weights by some arithmetic."""
 
     def __call__(self, rules: Arithmetic[Worth], /) -> Sequence[Worth]: ...
 
 
 class Rules(Protocol):
-    """How one of several is drawn."""
+    """A rule that draws one of several options."""
 
     def draw(self, options: Options) -> int: ...
 
@@ -341,7 +341,7 @@ def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[L
 def _cut_worths(
     lower: JointCounts, upper: JointCounts, rules: Arithmetic[Worth]
 ) -> Sequence[Worth]:
-    """Return what the trees that begin with each cut are worth.
+    """Return the weight of all trees that begin with each cut.
 
     Of deep trees one cut at a time: the largest arrays hold a number for all that may follow one.
     """
@@ -358,7 +358,7 @@ def _label_worths(cell: JointCounts, rules: Arithmetic[Worth]) -> Sequence[Worth
 
 
 def _worth(node: JointCounts, rules: Arithmetic[Worth]) -> Worth:
-    """Return what all trees of the nodes are worth together, and the labels of their cells."""
+    """Return the weight of all trees of the nodes together, with the labels of their cells."""
     if node.order == 0:
         return rules.total(rules.labels(node.total))
     lower, upper = node.split()

@@ -1,4 +1,4 @@
-"""How many records of each class lie above several cuts at once: all that trees of cuts need."""
+"""Records of each class above several cuts at once: all that trees of cuts need of the data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,15 +1,14 @@
-"""The plan of a tree of labels: how deep it is, public cuts, and draws of a tree with its labels.
+"""The plan of a tree of labels: its depth, its public cuts, and its rounds of draws.
 
-*How deep a tree of labels is, in how many rounds, and whether its cells are counted.* All of it
-follows from public numbers, by what the records can tell beside the noise.
+Depth, rounds and whether cells are counted follow from public numbers, by the signal of the records
+beside the noise.
 
-Where records outweigh noise by little, what is legible is which class is largest in a few cells.
-All trees of two to four cuts a record, and all labels of their cells, are the options of one
-exponential mechanism whose score is the number of records that are right: the whole budget chooses
-the tree, and the same budget its labels. Where there is more to read, the draw is a first round,
-for a small share of the budget, and below each of its cells another tree is drawn with the labels
-of its own cells. A further share pays for noisy class counts of the cells, which tell how sure each
-label is.
+Where records outweigh noise by little, only the largest class of a few cells is legible. All trees
+of two to four cuts a record, with all labels of their cells, are the options of one exponential
+mechanism. Its score is the number of records that are right, and the whole budget pays for it.
+Where there is more to read, that draw is a first round for a small share of the budget, and below
+each of its cells another tree is drawn with the labels of its own cells. A further share pays for
+noisy class counts of the cells, which tell how sure each label is.
 """
 
 from dataclasses import dataclass, replace

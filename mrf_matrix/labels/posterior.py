@@ -1,20 +1,18 @@
-r"""What labels and noisy counts of cells imply: the shares of all classes in a cell.
+r"""The posterior of the class shares of a cell, given its label and perhaps its noisy counts.
 
-*What a label says of its cell: the shares of all classes, given that one class was said.*
-Beforehand shares are ``p ~ Dirichlet(a, ..., a)``, the less even the smaller a is. A cell of n
-records has counts ``n p``. Class c is said with a known probability, by the exponential mechanism,
-so that afterwards
+*Given the label.* The prior of the shares is ``p ~ Dirichlet(a, ..., a)``, less even the smaller a
+is. A cell of n records has counts ``n p``. Class c is its label with a known probability, that of
+the exponential mechanism, so that
 
 .. math:: E[f(p) \mid c] = \frac{E[f(p)\,P(c \mid n p)]}{E[P(c \mid n p)]} .
 
-It depends on the number of classes, the prior and the signal, rate times n, alone: by symmetry it
-is the same for every class that may be said.
+It depends on the number of classes, the prior and the signal, rate times n, alone. By symmetry it
+is the same for every class.
 
-*What noisy counts of a cell, beside its label, say of the shares of all classes.* Beforehand shares
-have the same law. A cell's size is taken for gamma distributed around
-an even part of all records, with the shape ``k a``: then its counts ``n`` are independent, each
-``Gamma(a)``, and so they are given their noisy values, which are drawn class by class. Draws are
-weighted by the probability that such counts say the label, and
+*Given noisy counts too.* The prior of the shares is the same. A cell's size is taken to be gamma
+distributed around an even part of all records, with the shape ``k a``. Then its counts ``n`` are
+independent, each ``Gamma(a)``, also given their noisy values, and are drawn class by class. Draws
+are weighted by the probability of the label under such counts, and
 
 .. math:: p \mid n \sim \text{Dirichlet}(a + n_1, \dots, a + n_k) .
 """
@@ -33,17 +31,17 @@ from mrf_matrix.posterior import CellShares, LabelPosterior
 MOST_NUMBERS, MOST_ROWS = 1 << 21, 1 << 14
 """Shares that are drawn at most, 16 MB, and how many draws hold them at most."""
 
-LEAST_LEAD = 1e-12  # of the class that is said, relative
+LEAST_LEAD = 1e-12  # of the label, relative
 
 LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
 
 
 @lru_cache(maxsize=16)
 def label_evidence(n_classes: int, signal: float, concentration: float) -> CellShares:
-    """Return draws of the shares of a cell that says the first class.
+    """Return draws of the shares of a cell whose label is the first class.
 
-    Every draw serves for each class that may have been said, so that the class which is said has
-    the largest expected share.
+    Every draw serves for each class that may be the label, so that the label has the largest
+    expected share.
 
     Parameters
     ----------
@@ -59,7 +57,7 @@ def label_evidence(n_classes: int, signal: float, concentration: float) -> CellS
     order = (np.arange(n_classes)[:, None] + np.arange(n_classes)) % n_classes
     shares = draws[:, order].transpose(1, 0, 2).reshape(-1, n_classes)
     weights = law.ravel() / law.sum()
-    # all others are alike, and the class that is said leads, however little it tells
+    # all other classes are alike, and the label leads, however weak the signal
     right = min(max(float(weights @ shares[:, 0]), (1 + LEAST_LEAD) / n_classes), 1.0)
     others = n_classes - 1
     expected = np.array([right, *[(1 - right) / max(others, 1)] * others])
@@ -96,7 +94,7 @@ def counted_evidence(
     noisy : ndarray of int64, shape (k,)
         Released counts.
     said : int
-        The class that it says.
+        The label of the cell.
     rate : float
         Of the choice of labels.
     records : float
@@ -149,14 +147,14 @@ def label_posterior(plan: LabelPlan, tree: LabelTree) -> LabelPosterior:
 
 
 def _shares_by_label(plan: LabelPlan, tree: LabelTree) -> tuple[CellShares, ...]:
-    """Return what labels alone say of their cells: the same of the same label."""
+    """Return the shares of cells given their labels alone."""
     first = label_evidence(plan.n_classes, plan.cell_signal, plan.concentration)
     said = {label: first.rotate(label) for label in set(tree.labels.tolist())}
     return tuple(said[label] for label in tree.labels.tolist())
 
 
 def _shares_by_counts(plan: LabelPlan, tree: LabelTree) -> tuple[CellShares, ...]:
-    """Return what labels and counts say of each cell."""
+    """Return the shares of each cell given its label and counts."""
     assert plan.counts is not None
     assert tree.counts is not None
     return tuple(

@@ -1,4 +1,4 @@
-"""Leaf values, votes, labels, and what noise leaves unknown."""
+"""Leaf values, votes, labels, and the uncertainty that noise leaves."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Ensembles as they were released: leaf values that know their noise, and how they vote."""
+"""Released ensembles: leaf values with their noise, and how they vote."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ from strategies.operators import Operator
 
 @dataclass(frozen=True, eq=False)
 class LeafNoise:
-    """What votes must know of the noise."""
+    """The noise of leaf values, as far as votes depend on it."""
 
     node_variances: Array
     """Shape (nodes,): variance of every node's noisy count, in each class, in records squared."""
@@ -138,7 +138,7 @@ LeafTable = Callable[[Forest, Array, Array, Array], Array]
 
 @dataclass(frozen=True)
 class VotingRule:
-    """One row of the table above."""
+    """A way to vote: the votes of leaves, and how they are added up."""
 
     leaf_table: LeafTable
     in_logs: bool = False  # whether sums are logs of odds, to which the classes' prior is added
@@ -170,7 +170,7 @@ def leaf_evidence(
 ) -> tuple[Array, Array]:
     """Return what each leaf adds to a record's votes (o, k), and the records of each class (k,).
 
-    `voting`: see the table above; `shrinkage` {"none", "votes", "leaves"}: "none" leaves values as
+    `voting`: a word of `RULES`; `shrinkage` {"none", "votes", "leaves"}: "none" leaves values as
     they are; "shares" and "posterior", which cannot do without, take "votes" then.
     """
     forest, rule = leaves.forest, RULES[voting]
@@ -191,7 +191,7 @@ def ensemble_votes(
     voting: NoiseAwareVoting,
     shrinkage: Shrinkage = "none",
 ) -> Array:
-    """Return the votes of every record, shape (b, k); see the table above.
+    """Return the votes of every record, shape (b, k).
 
     `parts`: each forest's leaves, and the positions of its attributes in the whole domain; `codes`
     (b, d): encoded records, over the whole domain; `voting`, `shrinkage`: see `leaf_evidence`.

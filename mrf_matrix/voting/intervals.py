@@ -1,19 +1,14 @@
 r"""Margins of votes with honest intervals, and labels withheld where they may be noise.
 
-The weight votes of a record are ``V_c = true_c + U_c``, with U independent between classes and of
-one law, known exactly and without data. So every margin ``V_a - V_b`` has an error of known law,
-whatever the records; `margin_widths` takes its quantiles. Which two classes lead is read off the
-noisy votes, so the level is shared among all pairs of classes (Bonferroni): the interval covers
-the true margin with at least the level, whichever pair leads.
+The weight votes of a record have errors :math:`U_c = \sum_j c_j Z_{jc}`, independent between
+classes and of one variance v, whatever the records. So the error :math:`U_a - U_b` of a margin has
+a law that is known without data, to the last atom (`mrf_matrix.error.noise_sums`). Which two
+classes lead is read off the noisy votes, so the level is shared among all pairs of classes
+(Bonferroni): the interval covers the true margin with at least the level, whichever pair leads.
 
-Half-widths of margins of weight votes, from the noise draws behind them and their law.
-
-The weight
-votes of a record have errors :math:`U_c = \sum_j c_j Z_{jc}`, independent between classes and of
-one variance v. A margin between two classes has the error :math:`U_a - U_b`, whose law is known to
-the last atom: `mrf_matrix.error.noise_sums`. Continuous laws stand for it badly where few coarse
-draws make up the vote, as in one tree at :math:`\varepsilon \ge 1`: half-widths between two lattice
-points cover no more than the smaller one does. Three widths, each at least the first:
+Continuous laws stand for it badly where few coarse draws make up the vote, as in one tree at
+:math:`\varepsilon \ge 1`: half-widths between two lattice points cover no more than the smaller one
+does. Three widths, each at least the first:
 
 continuous
     Quantile of the normal law under Gaussian noise; under Laplace noise the wider of this and of

@@ -1,26 +1,18 @@
-"""Leaf values to votes to labels: post-processing of what was already released.
+"""Votes and labels from leaf values: post-processing of what was already released.
 
-Every rule works on a sparse incidence (records x leaves) times a small (leaves x classes) table,
-so votes are one matrix product. Ties are broken by public rules only: a leaf whose largest values
-tie shares its vote among the tied classes, and a record whose largest votes tie gets the class
-that comes first in `classes_`.
+Every rule multiplies a sparse incidence (records x leaves) by a small (leaves x classes) table.
+Ties are broken by public rules only. A leaf whose largest values tie shares its vote among the tied
+classes, and a record whose largest votes tie gets the class that comes first in `classes_`.
 
-Votes that multiply: what leaves say of the classes, and naive Bayes as a forest of stumps.
-
-A leaf ``l`` of tree t adds
-``log p(l | c)``, or ``log p(c | l) - log p(c)``, which by Bayes' rule differs from it by a constant
-of the leaf. Sums of these over trees that ask the same attributes again and again would count the
-same evidence many times, so that they are multiplied by
+*Votes that multiply.* A leaf ``l`` of tree t adds ``log p(l | c)``, or ``log p(c | l) - log p(c)``,
+which by Bayes' rule differs from it by a constant of the leaf. Sums of these over trees that split
+the same attributes would count the same evidence many times, so they are multiplied by
 
     number of attributes / number of splits above the leaves, summed over trees,
 
-after which every attribute counts once on average. One stump for each attribute has the factor 1:
-naive Bayes. Trees of depth 2 that start at each attribute are one-dependence estimators.
-
-Naive Bayes is a forest of one stump for each attribute. A
-depth-1 tree on attribute i has the leaves ``x_i = v``; its leaf values are the one-way marginal of
-attribute i in every class. A tree of depth 0 has one leaf: the class totals. Adding the logs of
-class-conditional leaf probabilities over all trees is naive Bayes.
+after which every attribute counts once on average. Naive Bayes is a forest of one stump for each
+attribute: its leaf values are one-way marginals, a tree of depth 0 holds the class totals, and the
+factor is 1. Trees of depth 2 that start at each attribute are one-dependence estimators.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Grow all trees of a forest at once, level by level; and further, from other records."""
+"""Growth of all trees of a forest at once, level by level, and their later growth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

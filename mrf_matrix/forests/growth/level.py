@@ -1,9 +1,8 @@
-"""One level of all trees: nodes' points to splits and children's points; the labels of leaves.
+"""One level of all trees, from points to splits and points of children; labels of leaves.
 
-Options are drawn by the softmax of min-max normalised scores. With Î the
-scores of a node scaled to [0, 1], option i has probability proportional to ``exp(B Î_i / 2)``. ``B
-= 0`` is uniform, ``B = inf`` uniform among the best; where all scores are equal every Î is 0, so
-every option is as likely, whatever B.
+Options are drawn by the softmax of min-max normalised scores. With Î the scores of a node scaled to
+[0, 1], option i has probability proportional to ``exp(B Î_i / 2)``. ``B = 0`` is uniform, ``B =
+inf`` uniform among the best. Where all scores are equal, so are all probabilities.
 """
 
 from collections.abc import Iterator

@@ -1,27 +1,25 @@
-"""Grow trees privately: public depth, public candidates, the exponential mechanism at every node.
+"""Private growth of trees: public depth, public candidates, exponential mechanisms at all nodes.
 
 Scores of candidates are integer gaps whose sensitivity is exact:
 
 *normalized* (Bai et al., 2021). A node's scores are scaled to [0, 1] by their own minimum and
-maximum, and rounded to a grid of 1/4096. Whatever the records, a gap lies between 0 and 4096: so
-one record more or less moves each by at most 4096 (and that much is possible: a node whose
-scores were all equal, where every gap is 0 by definition, may get gaps of 4096). Hence
-``exp(-B gap / (2 * 4096))`` is B-DP: weights change by a factor of at most ``exp(B/2)``, and so
-does their sum. The bound needs no property of the floating-point scores behind the grid.
+maximum, and rounded to a grid of 1/4096. So a gap lies between 0 and 4096 whatever the records, and
+one record moves it by at most 4096. It can: where all scores were equal, every gap was 0 by
+definition. Hence ``exp(-B gap / (2 * 4096))`` is B-DP, for weights and their sum change by a factor
+of at most ``exp(B/2)``. The bound needs no property of the floating-point scores behind the grid.
 
 *majority* (the "max operator" of Friedman and Schuster, 2010). The score is the number of records
 that their side's majority class labels right: an integer that one more record moves by 0 or 1,
-never down. Weights ``exp(B score)`` then change by a factor in [1, exp(B)], and so does their
-sum, so the choice is B-DP without the half. The scale is records, not shares: the signal grows
-with the node.
+never down. Weights ``exp(B score)`` and their sum then change by a factor in [1, exp(B)], so the
+choice is B-DP without the half. The scale is records, not shares: the signal grows with the node.
 
-All nodes at one depth of the trees at hand are handled together. What may be chosen depends on
-the domain and on earlier choices only: the codes that remain of each attribute in the node's box.
-No record decides whether a node is split, so empty nodes are split too, at random.
+All nodes at one depth of the trees at hand are handled together. What may be chosen depends on the
+domain and on earlier choices only: the codes that remain of each attribute in the node's box. No
+record decides whether a node is split, so empty nodes are split too, at random.
 
-What growth needs in memory follows from public numbers alone, before anything is spent. The number
-of records takes no part, for it is private: a refusal that depended on it would tell.
-Work over records is cut into parts instead, so that no array has a row for each record and tree.
+The memory that growth needs follows from public numbers alone, before anything is spent: a refusal
+that depended on the number of records would reveal it. Work over records is cut into parts, so
+that no array has a row for each record and tree.
 """
 
 from collections.abc import Callable, Iterator, Sequence

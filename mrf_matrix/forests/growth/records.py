@@ -1,4 +1,4 @@
-"""Encoded records in the order and layout that growing and split search read."""
+"""Encoded records in the layout that growing and the search for splits read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.arrays import Array, Longs, checked_codes
 from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.growth import Impurity
-from mrf_matrix.forests.nodes import checked_codes, checked_labels
+from mrf_matrix.forests.nodes import checked_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Items:
 
     @cached_property
     def moves(self) -> tuple[Array, Array]:
-        """What ``sum f`` on the left and on the right change by as each item moves to the left.
+        """Changes of ``sum f`` on the left and on the right as each item moves to the left.
 
         The r-th item of a class with c items changes them by ``f(r+1) - f(r)`` and
         ``f(c-r-1) - f(c-r)``. These depend on the attribute only through the order in which the

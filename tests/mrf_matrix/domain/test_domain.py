@@ -111,11 +111,11 @@ def test_decoded_values() -> None:
 @pytest.mark.parametrize(
     ("codes", "words"),
     [
-        ([[0]], "expected .records, 8"),
-        ([0] * 8, "1 dimensions"),
+        ([[0]], r"expected integers of shape .rows, 8"),
+        ([0] * 8, "wrong shape"),
         ([[0.0] * 8], "float64"),
-        ([[0, 3, 0, 0, 0, 0, 0, 0]], "'size' are out of range; expected 0 .. 2"),
-        ([[-1, 0, 0, 0, 0, 0, 0, 0]], "'text' are out of range"),
+        ([[0, 3, 0, 0, 0, 0, 0, 0]], "'size' leave the domain: expected 0 to 2"),
+        ([[-1, 0, 0, 0, 0, 0, 0, 0]], "'text' leave the domain"),
     ],
 )
 def test_bad_codes_are_refused(codes: list[Any], words: str) -> None:
