@@ -1,10 +1,11 @@
 """A domain taken from records: for non-private work only."""
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Values
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import DomainError, PrivacyLeakWarning, short_repr, warn_caller
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, as_table, read_columns
@@ -30,8 +31,8 @@ def attributes_from_data(
     if labels is None:
         return attributes, None
     name = "class" if "class" not in {column.name for column in columns} else "target"
-    classes = distinct_values(as_any_column(name, labels))
-    return attributes, Attribute(name, categories=classes).read_off()
+    present, _ = present_values(as_any_column(name, labels))
+    return attributes, Attribute(name, categories=distinct_sorted(present)).read_off()
 
 
 def column_names(records: object) -> list[str]:
@@ -47,36 +48,38 @@ def column_names(records: object) -> list[str]:
     return column_names(as_table(records))
 
 
-def distinct_values(column: Column) -> list[object]:
-    """Return the distinct values that are not missing, sorted by type and value."""
-    present = column.values if column.missing is None else column.values[~column.missing]
+def present_values(column: Column) -> tuple[list[Any], bool]:
+    """Return the values of a column that are not missing, and whether others are."""
+    values = column.values.tolist()
     if column.levels is not None:
-        found = [column.levels[i] for i in np.unique(present[present >= 0]).tolist()]
-    elif present.dtype == object:
-        found = list({(type(v), v): v for v in present.tolist() if not is_missing(v)}.values())
-    else:
-        found = [v for v in np.unique(present).tolist() if not is_missing(v)]
-    return sorted(found, key=lambda v: (type(v).__name__, v))
+        levels = (*column.levels, None)  # None at position -1
+        values = [levels[place] for place in values]
+    if column.missing is not None:
+        masked = column.missing.tolist()
+        values = [None if gone else one for one, gone in zip(values, masked, strict=True)]
+    present = [one for one in values if not is_missing(one)]
+    return present, len(present) < len(values)
 
 
-def has_missing(column: Column) -> bool:
-    if column.missing is not None and column.missing.any():
-        return True
-    if column.levels is not None:
-        return bool((column.values < 0).any())
-    if column.values.dtype.kind == "f":
-        return bool(np.isnan(column.values).any())
-    return column.values.dtype == object and any(map(is_missing, column.values.tolist()))
+def distinct_sorted(values: Iterable[Any]) -> list[Any]:
+    found = {(type(one), one): one for one in values}
+    return sorted(found.values(), key=lambda one: (type(one).__name__, one))
 
 
 def attribute_from_column(column: Column, max_bins: int, max_categories: int) -> Attribute:
     """Return the attribute of one column: distinct values, or quantile bins of numbers."""
-    values = distinct_values(column)
+    present, has_missing = present_values(column)
+    values = distinct_sorted(present)
     if not values:
         raise DomainError(f"Column {short_repr(column.name)} has no values to take a domain from.")
-    missing: Literal["category", "error"] = "category" if has_missing(column) else "error"
+    missing: Literal["category", "error"] = "category" if has_missing else "error"
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-        edges = inner_edges(column, values, max_bins)
+        finite = np.asarray([one for one in present if np.isfinite(one)], dtype=np.float64)
+        if not len(finite):
+            raise DomainError(
+                f"Column {short_repr(column.name)} has no finite values to take a domain from."
+            )
+        edges = inner_edges(finite, max_bins)
         return Attribute(column.name, edges=edges, outside="open", missing=missing)
     if len(values) > max_categories:
         raise DomainError(
@@ -86,25 +89,16 @@ def attribute_from_column(column: Column, max_bins: int, max_categories: int) ->
     return Attribute(column.name, categories=values, missing=missing)
 
 
-def inner_edges(column: Column, distinct: list[object], max_bins: int) -> list[float]:
+def inner_edges(values: Array, max_bins: int) -> list[float]:
     """Return edges between the values where there are few, else the inner quantiles.
 
     Outer bins are open, so that numbers seen later have a code.
     """
-    few: Array = np.asarray(distinct, dtype=np.float64)
-    few = few[np.isfinite(few)]
-    if not len(few):
-        raise DomainError(
-            f"Column {short_repr(column.name)} has no finite values to take a domain from."
-        )
-    if len(few) == 1 or max_bins == 1:
-        return [float(few[0])]
-    if len(few) <= max_bins:
-        return [float(edge) for edge in np.unique(few[:-1] + np.diff(few) / 2)]
-    kept = [v for v in present_values(column).tolist() if not is_missing(v) and np.isfinite(v)]
-    quantiles = np.quantile(np.asarray(kept, dtype=np.float64), np.arange(1, max_bins) / max_bins)
-    return [float(edge) for edge in np.unique(quantiles)]
-
-
-def present_values(column: Column) -> Values:
-    return column.values if column.missing is None else column.values[~column.missing]
+    edges = np.unique(values)
+    if len(edges) == 1 or max_bins == 1:
+        edges = edges[:1]
+    elif len(edges) <= max_bins:
+        edges = edges[:-1] + np.diff(edges) / 2
+    else:
+        edges = np.quantile(values, np.arange(1, max_bins) / max_bins)
+    return [float(edge) for edge in np.unique(edges)]
