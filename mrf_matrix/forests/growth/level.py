@@ -18,7 +18,7 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.private import GRID
 from mrf_matrix.forests.growth.records import Items, Records
-from mrf_matrix.forests.growth.search import Search, draw_spanning
+from mrf_matrix.forests.growth.search import Search
 from mrf_matrix.mechanisms.selection import LARGEST_GAP, Bits, Rate, select
 
 
@@ -193,7 +193,9 @@ def _split_chunk(
     b1, b2 = growth.cut.sharpness(n, generator)
     uniform = generator.random((3, n))
     least = growth.stopping.min_points if growth.stopping.rule == "sides" else 1
-    search = Search(records, items, least, draw_spanning(items, growth.range_points, generator))
+    search = Search(records, items, least)
+    if growth.narrow is not None:
+        search = growth.narrow(search, generator)
     row = choose_rows(search.best_scores(subsets), b1, uniform[0])
     if subsets is None:
         return _cut_chosen(search, row, b2, uniform[1])

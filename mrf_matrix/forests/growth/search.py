@@ -51,11 +51,6 @@ class _Table:
     def best(self) -> Array:
         return np.asarray(self.score.max(axis=0))
 
-    def restrict(self, first: Longs, last: Longs) -> "_Table":
-        code = np.arange(len(self.score))[:, None]
-        score = np.where((first <= code) & (code < last), self.score, IMPOSSIBLE)
-        return _Table(score, self.present)
-
     def cuts(self) -> Cuts:
         node, code = np.nonzero(self.present.T)
         following = np.append(code[1:], 0)
@@ -80,12 +75,6 @@ class _Runs:
             first = np.flatnonzero(np.diff(self.node, prepend=-1))
             result[self.node[first]] = np.maximum.reduceat(self.score, first)
         return result
-
-    def restrict(self, first: Longs, last: Longs) -> "_Runs":
-        kept = (first[self.node] <= self.low) & (self.low < last[self.node])
-        return _Runs(
-            self.node[kept], self.low[kept], self.high[kept], self.score[kept], self.n_nodes
-        )
 
     def cuts(self) -> Cuts:
         return Cuts(self.node, self.low, self.high, self.score)
@@ -243,10 +232,6 @@ class CodeCuts:
         np.maximum.at(result, self.node, self.score)
         return result
 
-    def restrict(self, first: Longs, last: Longs) -> "CodeCuts":
-        """Return the same cuts: codes without an order have no range."""
-        return self
-
     def cuts(self) -> Cuts:
         return Cuts(self.node, self.code, self.code, self.score)
 
@@ -301,14 +286,11 @@ class Search(PrivateValue):
     items : Items
     least : int
         Points that both sides of a cut must keep.
-    spanning : ndarray of int or None
-        Items whose codes span their node's range of cuts, sorted by node; None for no limit.
     """
 
     records: Records
     items: Items
     least: int
-    spanning: Longs | None = None
 
     def best_on(self, attribute: int) -> Array:
         size = self.records.sizes[attribute]
@@ -330,10 +312,7 @@ class Search(PrivateValue):
 
     def cuts_on(self, codes: NDArray[Any], size: int, nominal: bool) -> Found | CodeCuts:
         find: Finder = find_code_cuts if nominal else find_cuts
-        found = find(self.items, codes, size, self.least)
-        if self.spanning is None:
-            return found
-        return found.restrict(*self._range(codes[self.spanning], size))
+        return find(self.items, codes, size, self.least)
 
     def split_by_kind(self, attribute: Longs) -> Iterator[tuple["Search", Longs, bool]]:
         """Yield the nodes with an ordered and those with a nominal attribute (-1: neither)."""
@@ -350,8 +329,7 @@ class Search(PrivateValue):
         if len(numbers) == len(mask):
             return self, numbers
         items, rank = self.items, np.cumsum(mask) - 1
-        kept = mask[items.node]
-        index = np.flatnonzero(kept)
+        index = np.flatnonzero(mask[items.node])
         part = replace(
             items,
             record=items.record[index],
@@ -359,31 +337,4 @@ class Search(PrivateValue):
             slot=items.slot[index],
             n_nodes=len(numbers),
         )
-        spanning = self.spanning
-        if spanning is not None:
-            spanning = (np.cumsum(kept) - 1)[spanning[kept[spanning]]]
-        return Search(self.records, part, self.least, spanning), numbers
-
-    def _range(self, codes: NDArray[Any], size: int) -> tuple[Longs, Longs]:
-        """Return the least and the largest spanning code of each node; all codes without one."""
-        low = np.full(self.items.n_nodes, size, dtype=np.int64)
-        high = np.full(self.items.n_nodes, -1, dtype=np.int64)
-        node = self.items.node[self.spanning]
-        np.minimum.at(low, node, codes)
-        np.maximum.at(high, node, codes)
-        return np.where(high < 0, 0, low), np.where(high < 0, size, high)
-
-
-def draw_spanning(
-    items: Items, range_points: int | None, generator: np.random.Generator
-) -> Longs | None:
-    """Draw the structure points that span each large node's range; None where no node is large."""
-    if range_points is None or not (items.total > range_points).any():
-        return None
-    structure = np.flatnonzero(items.slot < items.n_classes)
-    structure = structure[items.total[items.node[structure]] > range_points]
-    shuffled = structure[np.lexsort((generator.random(len(structure)), items.node[structure]))]
-    node = items.node[shuffled]
-    first = np.flatnonzero(np.diff(node, prepend=-1))
-    rank = np.arange(len(node)) - np.repeat(first, np.diff(first, append=len(node)))
-    return np.sort(shuffled[rank < range_points])
+        return replace(self, items=part), numbers

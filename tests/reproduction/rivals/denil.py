@@ -1,11 +1,14 @@
 """The consistent forest of Denil, Matheson and de Freitas (2014)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.checks import short_repr
+from mrf_matrix.base.arrays import Bools, Longs
+from mrf_matrix.base.checks import check_integer, short_repr
 from mrf_matrix.forests.grown_trees import GrownTrees
 from mrf_matrix.forests.growth.growth import (
     GREEDY,
@@ -17,6 +20,7 @@ from mrf_matrix.forests.growth.growth import (
     Stopping,
     random_subsets,
 )
+from mrf_matrix.forests.growth.search import IMPOSSIBLE, Search
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,54 @@ class PoissonAttributes:
         """Return a random subset of random size for each node."""
         count = np.minimum(1 + generator.poisson(self.mean, n_nodes), n_attributes)
         return random_subsets(count, n_attributes, generator)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SpannedSearch(Search):
+    """Cuts between the least and the largest code of some structure points of each node."""
+
+    spanning: Longs  # items that span their node's range of cuts, sorted by node
+
+    @staticmethod
+    def draw(range_points: int, search: Search, generator: np.random.Generator) -> Search:
+        """Draw the points that span the range of each large node."""
+        items = search.items
+        if not (items.total > range_points).any():
+            return search
+        structure = np.flatnonzero(items.slot < items.n_classes)
+        structure = structure[items.total[items.node[structure]] > range_points]
+        shuffled = structure[np.lexsort((generator.random(len(structure)), items.node[structure]))]
+        node = items.node[shuffled]
+        first = np.flatnonzero(np.diff(node, prepend=-1))
+        rank = np.arange(len(node)) - np.repeat(first, np.diff(first, append=len(node)))
+        spanning = np.sort(shuffled[rank < range_points])
+        return SpannedSearch(search.records, items, search.least, spanning)
+
+    def part(self, mask: Bools) -> tuple[Search, Longs]:
+        part, numbers = super().part(mask)
+        if part is self:
+            return self, numbers
+        kept = mask[self.items.node]
+        spanning = (np.cumsum(kept) - 1)[self.spanning[kept[self.spanning]]]
+        return replace(part, spanning=spanning), numbers
+
+    def cuts_on(self, codes: NDArray[Any], size: int, nominal: bool) -> Any:
+        found: Any = super().cuts_on(codes, size, nominal)
+        if nominal:  # codes without an order have no range
+            return found
+        low = np.full(self.items.n_nodes, size, dtype=np.int64)
+        high = np.full(self.items.n_nodes, -1, dtype=np.int64)
+        node = self.items.node[self.spanning]
+        np.minimum.at(low, node, codes[self.spanning])
+        np.maximum.at(high, node, codes[self.spanning])
+        first, last = np.where(high < 0, 0, low), np.where(high < 0, size, high)
+        if hasattr(found, "present"):  # scores by (code, node)
+            code = np.arange(len(found.score))[:, None]
+            score = np.where((first <= code) & (code < last), found.score, IMPOSSIBLE)
+            return replace(found, score=score)
+        kept = (first[found.node] <= found.low) & (found.low < last[found.node])
+        columns = {name: getattr(found, name)[kept] for name in ("node", "low", "high", "score")}
+        return replace(found, **columns)
 
 
 @dataclass(frozen=True)
@@ -70,6 +122,7 @@ class DenilTrees(GrownTrees):
     @property
     def growth(self) -> Growth:
         """How this forest grows."""
+        check_integer("range_points", self.range_points, 2)
         attributes: AttributeRule = (
             RandomAttributes()
             if self.mean_features is None
@@ -81,6 +134,6 @@ class DenilTrees(GrownTrees):
             cut=GREEDY,
             stopping=Stopping(self.min_points, "sides", self.max_depth),
             impurity=Impurity(self.criterion),
-            range_points=self.range_points,
+            narrow=partial(SpannedSearch.draw, self.range_points),
             source="Denil trees",
         )
