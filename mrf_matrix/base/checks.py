@@ -153,7 +153,7 @@ LARGEST_N_RECORDS = 10**15
 """Public numbers of records: files hold no larger ones, and times a budget they are floats."""
 
 
-def public_records(n_records: object) -> int | None:
+def checked_n_records(n_records: object) -> int | None:
     """Return the public number of records, None where it is not public, or refuse by name.
 
     Raises ValueError if it is none from 1 to 10**15.

@@ -115,8 +115,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         sync_folder(target.parent)
 
 
-def check_writable(path: Path, room: int = ROOM) -> None:
-    """Refuse a path where no file of ``room`` bytes can be written now; change nothing there.
+def check_writable(path: Path) -> None:
+    """Refuse a path where no file of `ROOM` bytes can be written now; change nothing there.
 
     Raises OSError under the name of ``path``, if it cannot be written; ValueError if there is
     something that is no regular file.
@@ -126,7 +126,7 @@ def check_writable(path: Path, room: int = ROOM) -> None:
         file = draft.open("xb")
         try:
             with file:
-                file.write(bytes(room))
+                file.write(bytes(ROOM))
                 file.flush()
                 os.fsync(file.fileno())
         finally:

@@ -246,13 +246,11 @@ def provenance_of(value: object, what: str) -> Provenance:
 
 
 _WITHIN: ContextVar[Spending | None] = ContextVar("spending", default=None)
-"""The whole whose parts are planned or released here."""
-
-_CHARGED: ContextVar[bool] = ContextVar("charged", default=False)
+"""The charge whose parts are being released here."""
 
 
 def current_spending() -> Spending | None:
-    """Return the whole whose parts are being released here, if there is one."""
+    """Return the charge whose parts are being released here, if there is one."""
     return _WITHIN.get()
 
 
@@ -263,22 +261,13 @@ def current_choice_provenance() -> Provenance:
 
 
 @contextmanager
-def parts_of(spending: Spending, *, charged: bool = True) -> Iterator[None]:
-    """Let everything that is drawn inside be a part of one charge: it claims the whole.
-
-    `charged`: whether it was charged already; False where its parts are planned.
-    """
-    tokens = _WITHIN.set(spending), _CHARGED.set(charged)
+def parts_of(spending: Spending) -> Iterator[None]:
+    """Let everything that is drawn inside be a part of one charge: it claims the whole."""
+    token = _WITHIN.set(spending)
     try:
         yield
     finally:
-        _WITHIN.reset(tokens[0])
-        _CHARGED.reset(tokens[1])
-
-
-def is_charged() -> bool:
-    """Whether a whole is being released here that was charged already."""
-    return _CHARGED.get()
+        _WITHIN.reset(token)
 
 
 def spending_of(

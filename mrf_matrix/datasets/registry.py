@@ -13,8 +13,7 @@ from mrf_matrix.datasets.built_in import (
     NURSERY,
     SCIKIT_SETS,
     TIC_TAC_TOE,
-    RuleSet,
-    ScikitSet,
+    BuiltIn,
 )
 from mrf_matrix.datasets.dataset import Dataset, DatasetInfo
 from mrf_matrix.datasets.files import is_data_file, read_file
@@ -22,7 +21,7 @@ from mrf_matrix.datasets.tables import PREFIX, Table, fetch_columns, resolve_dom
 from mrf_matrix.domain import Domain, DomainError
 
 RULE_SETS = (CAR_EVALUATION, NURSERY, BALANCE_SCALE, TIC_TAC_TOE, *MONKS)
-BUILT_IN: dict[str, RuleSet | ScikitSet] = {
+BUILT_IN: dict[str, BuiltIn] = {
     **{item.name: item for item in RULE_SETS},
     **{item.name: item for item in SCIKIT_SETS},
 }

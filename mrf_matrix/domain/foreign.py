@@ -167,7 +167,7 @@ def schema_losses(schema: object) -> list[str]:
 
 def _file_notes(resource: Mapping[str, Any], columns: Mapping[str, SchemaColumn]) -> list[str]:
     """Return how the files of a resource are written, in the words of readers' options."""
-    dialect = _mapping(resource.get("dialect"))
+    dialect = _as_mapping(resource.get("dialect"))
     found = {"separator": dialect.get("delimiter"), "encoding": resource.get("encoding")}
     usual = {"separator": ",", "encoding": "utf-8"}
     if {one.decimal for one in columns.values() if one.decimal} == {","}:
@@ -203,16 +203,16 @@ def _refuse_notations(columns: Mapping[str, SchemaColumn]) -> None:
         )
 
 
-def _mapping(data: object) -> Mapping[str, Any]:
+def _as_mapping(data: object) -> Mapping[str, Any]:
     return data if isinstance(data, Mapping) else {}
 
 
 def _parts(schema: object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the resource that a schema is of, which may be itself, and the schema."""
-    resource = _mapping(schema)
+    resource = _as_mapping(schema)
     if isinstance(resource.get("resources"), list) and len(resource["resources"]) == 1:
-        resource = _mapping(resource["resources"][0])
-    return resource, _mapping(resource.get("schema", resource))
+        resource = _as_mapping(resource["resources"][0])
+    return resource, _as_mapping(resource.get("schema", resource))
 
 
 def _columns(schema: object) -> dict[str, SchemaColumn]:
@@ -222,7 +222,7 @@ def _columns(schema: object) -> dict[str, SchemaColumn]:
     named: list[tuple[Any, Any]] = []
     if isinstance(fields, list):
         marks = {"missingValues": given.get("missingValues", [""])}
-        named = [(_mapping(one).get("name"), {**marks, **_mapping(one)}) for one in fields]
+        named = [(_as_mapping(one).get("name"), {**marks, **_as_mapping(one)}) for one in fields]
     elif isinstance(columns, Mapping):
         named = [(str(name), one) for name, one in columns.items()]
     else:

@@ -326,13 +326,13 @@ def least_amount(holds: Callable[[Fraction], bool]) -> Fraction:
     return round_up(high)
 
 
-def round_up(value: float, digits: int = DIGITS) -> Fraction:
-    """Return the least number of some significant decimal digits that is not below a value.
+def round_up(value: float) -> Fraction:
+    """Return the least number of `DIGITS` significant decimal digits that is not below a value.
 
     >>> round_up(0.12345678)
     Fraction(123457, 1000000)
     """
-    unit = Fraction(10) ** (floor(log10(value)) + 1 - digits)
+    unit = Fraction(10) ** (floor(log10(value)) + 1 - DIGITS)
     return ceil(Fraction(value) / unit) * unit
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import one_word, public_records, structure_generator
+from mrf_matrix.base.checks import checked_n_records, one_word, structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.parameters import ForestParameters, parameters
 from mrf_matrix.estimators.plan_fit import FitsByPlan, asked_data, check_before_release
@@ -99,7 +99,7 @@ class MatrixForestClassifier(ForestParameters, FitsByPlan):
             self._design(),
             self._measurement_spec(self._budget),
             structure_generator(self.random_state),
-            n_records=public_records(self.n_records),
+            n_records=checked_n_records(self.n_records),
             noise=self.noise,
             allocation=self.allocation,
             voting=self.voting,

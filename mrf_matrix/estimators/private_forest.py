@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.checks import one_word, public_records
+from mrf_matrix.base.checks import checked_n_records, one_word
 from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.parameters import RandomState, parameters
@@ -131,7 +131,7 @@ class PrivateForestClassifier(FitsByPlan):
             return named._plan(domain)
         domain.required_target()
         tell("Planning the forest")
-        known = public_records(self.n_records)
+        known = checked_n_records(self.n_records)
         return auto_plan(
             domain,
             list(claiming_budgets(self.epsilon, self.delta, self.rho)),
@@ -171,7 +171,7 @@ class PrivateForestClassifier(FitsByPlan):
     def _plan_of(self, given: Any, early: Any) -> Any:
         if self._named_face is not None:
             return super()._plan_of(given, early)
-        serving = DataCapabilities.of(given, public_records(self.n_records))
+        serving = DataCapabilities.of(given, checked_n_records(self.n_records))
         if early is None or serving != ALL:  # what such data cannot give is no candidate
             early = self._plan(given.domain, serving)
         return private_steps(early, self.random_state)

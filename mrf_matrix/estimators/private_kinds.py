@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import one_word, public_records, structure_generator
+from mrf_matrix.base.checks import checked_n_records, one_word, structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.parameters import RandomState, parameters
 from mrf_matrix.estimators.plan_fit import FitsByPlan
@@ -114,7 +114,7 @@ class PosteriorForestClassifier(FitsByPlan):
             domain,
             self._budget,
             structure_generator(self.random_state),
-            n_records=public_records(self.n_records),
+            n_records=checked_n_records(self.n_records),
             neighboring=self.neighboring,
             blocks=self.blocks,
             n_blocks=self.n_blocks,
@@ -406,7 +406,7 @@ class PrivateNaiveBayesClassifier(FitsByPlan):
         return naive_bayes_plan(
             domain,
             self._budget,
-            n_records=public_records(self.n_records),
+            n_records=checked_n_records(self.n_records),
             neighboring=self.neighboring,
             delta=float(self.delta),
             alpha=checked_alpha(self.alpha),

@@ -135,7 +135,7 @@ def _powers(step: int, most: int) -> Numbers:
 OFF = 2.0**-32
 
 
-class Rounded(NamedTuple):
+class ScaledNumbers(NamedTuple):
     """Numbers ``parts * 2**powers``."""
 
     parts: Array
@@ -146,27 +146,27 @@ class Rounded(NamedTuple):
 class Rounding:
     """Weights of the exponential mechanism to within `OFF`; see `Exponential`."""
 
-    weights: Rounded  # of 0 to all records
+    weights: ScaledNumbers  # of 0 to all records
 
     @classmethod
     def of(cls, weights: Numbers) -> "Rounding":
         n = len(weights)
         parts = np.fromiter((one / (1 << one.bit_length()) for one in weights), np.float64, n)
         powers = np.fromiter((one.bit_length() for one in weights), np.int64, n)
-        return cls(Rounded(parts, powers))
+        return cls(ScaledNumbers(parts, powers))
 
-    def labels(self, counts: Longs) -> Rounded:
-        return Rounded(self.weights.parts[counts], self.weights.powers[counts])
+    def labels(self, counts: Longs) -> ScaledNumbers:
+        return ScaledNumbers(self.weights.parts[counts], self.weights.powers[counts])
 
-    def total(self, worth: Rounded) -> Rounded:
+    def total(self, worth: ScaledNumbers) -> ScaledNumbers:
         top = worth.powers.max(axis=-1, keepdims=True)
-        return Rounded(scale_parts(worth.parts, worth.powers - top).sum(axis=-1), top[..., 0])
+        return ScaledNumbers(scale_parts(worth.parts, worth.powers - top).sum(axis=-1), top[..., 0])
 
-    def product(self, one: Rounded, other: Rounded) -> Rounded:
-        return Rounded(one.parts * other.parts, one.powers + other.powers)
+    def product(self, one: ScaledNumbers, other: ScaledNumbers) -> ScaledNumbers:
+        return ScaledNumbers(one.parts * other.parts, one.powers + other.powers)
 
-    def items(self, worth: Rounded) -> Sequence[Rounded]:
-        return [Rounded(*one) for one in zip(worth.parts, worth.powers, strict=True)]
+    def items(self, worth: ScaledNumbers) -> Sequence[ScaledNumbers]:
+        return [ScaledNumbers(*one) for one in zip(worth.parts, worth.powers, strict=True)]
 
 
 def scale_parts(parts: Array, powers: Longs) -> Array:
@@ -175,7 +175,7 @@ def scale_parts(parts: Array, powers: Longs) -> Array:
         return np.asarray(np.ldexp(parts, np.maximum(powers, -(1 << 30)).astype(np.intc)))
 
 
-def running_sums(numbers: Sequence[Rounded]) -> tuple[Array, int, bool]:
+def running_sums(numbers: Sequence[ScaledNumbers]) -> tuple[Array, int, bool]:
     """Return running sums of numbers, and how many bits the last one has.
 
     Returns

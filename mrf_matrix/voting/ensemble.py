@@ -105,9 +105,9 @@ class NoisyLeaves:
     def _parts(self) -> Array:
         return parts_of_parents(self.forest) if self.known_parts is None else self.known_parts
 
-    def with_values(self, values: Array, noise: LeafNoise) -> "NoisyLeaves":
-        """Return other values of the same leaves; what is known of the trees is kept."""
-        return NoisyLeaves(self.forest, values, noise, self._parts)
+    def with_errors(self, errors: Array) -> "NoisyLeaves":
+        """Return the leaves with further errors of the same law."""
+        return NoisyLeaves(self.forest, self.values + errors, self.noise, self._parts)
 
     def shrink(self, shrinkage: Shrinkage) -> ShrunkLeaves:
         """Return the leaves shrunk toward their ancestors: for "leaves", or for "votes" only.
@@ -275,15 +275,11 @@ def agreements(
         noises = [one.redrawn_noise(some, generator) for one in ensembles]
         for number in range(some):
             parts = [
-                (one.features, _with_errors(one.leaves, noise[:, :, number]))
+                (one.features, one.leaves.with_errors(noise[:, :, number]))
                 for one, noise in zip(ensembles, noises, strict=True)
             ]
             agree += ensemble_votes(parts, codes, *rule).argmax(axis=1) == labels
     return agree
-
-
-def _with_errors(leaves: NoisyLeaves, errors: Array) -> NoisyLeaves:
-    return leaves.with_values(leaves.values + errors, leaves.noise)
 
 
 def _batches(ensembles: Sequence[RedrawableEnsemble], draws: int) -> Iterator[int]:

@@ -164,7 +164,7 @@ class Bootstrap:
 
 
 @dataclass(frozen=True)
-class Everything:
+class AllRecords:
     """Every record, for both purposes."""
 
     @property

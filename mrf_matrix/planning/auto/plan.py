@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from mrf_matrix.base.checks import name_few, public_records, structure_generator
+from mrf_matrix.base.checks import checked_n_records, name_few, structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
 from mrf_matrix.labels import LabelPlan, label_plan
@@ -423,7 +423,7 @@ def plan_of_claim(
     Raises ValueError if a parameter is invalid, or the domain does not suit the kind.
     """
     budgets = claiming_budgets(epsilon, delta, rho)
-    k, records = domain.required_target().size, public_records(n_records)
+    k, records = domain.required_target().size, checked_n_records(n_records)
     known: Any = {"n_records": records, "neighboring": neighboring, "delta": float(delta)}
     if kind == "auto":
         return auto_plan(domain, budgets, random_state=random_state, **known)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import name_few, public_records, short_repr, whole_number
+from mrf_matrix.base.checks import checked_n_records, name_few, short_repr, whole_number
 from mrf_matrix.base.provenance import FOREST, ChosenTuple, provenance_of
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.error.noise_sums import NoiseTerm
@@ -210,7 +210,7 @@ def block_part(
 
     `structure`: shuffles attributes: public; `n_records`: None where it is not public.
     """
-    known = public_records(n_records)
+    known = checked_n_records(n_records)
     design = design_of(choice, domain, budget, structure, n_classes, known, neighboring)
     weights = row_weights(budget, len(design.blocks))
     given = FOREST if choice.blocks is None else provenance_of(choice.blocks, "blocks")

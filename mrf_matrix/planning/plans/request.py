@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import public_records, short_repr, structure_generator, whole_number
+from mrf_matrix.base.checks import checked_n_records, short_repr, structure_generator, whole_number
 from mrf_matrix.base.kinds import kind_of_arguments
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
@@ -222,7 +222,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         BlockChoice(n_blocks, blocks),
         measuring,
     )
-    records = public_records(n_records)
+    records = checked_n_records(n_records)
     if what.is_sequence:
         if queries is not None or n_classes is not None:
             raise ValueError(f"queries and n_classes with kind={what.name!r}: leave them out.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.checks import public_records, short_repr
+from mrf_matrix.base.checks import checked_n_records, short_repr
 from mrf_matrix.base.display import Cells, Tabular
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.plain_values import RunFile, key_of, plain, plain_figures
@@ -80,7 +80,7 @@ def auto_kinds(
     >>> auto_kinds(domain, epsilon=1, delta=0, rho=None, n_records=200)
     ('tables', 'matrix')
     """
-    records = public_records(n_records)
+    records = checked_n_records(n_records)
     if domain.target is None or records is None:
         return AUTO
     d, k = domain.n_attributes, domain.n_classes

@@ -33,8 +33,8 @@ from mrf_matrix.forests.growth.growth import (
     CRITERIA,
     GREEDY,
     AllAttributes,
+    AllRecords,
     Bootstrap,
-    Everything,
     Growth,
     Impurity,
     Partition,
@@ -250,7 +250,7 @@ def test_greedy_trees_do_not_depend_on_chunks(data, monkeypatch):
     fine = np.stack([rng.permutation(400) for _ in range(3)], axis=1)
     domain = Domain.from_sizes([400] * 3, data[0].n_classes)
     # deeper nodes have cuts of equal worth, which are drawn
-    growth = Growth(Everything(), AllAttributes(), GREEDY, Stopping(20, "sides", max_depth=4))
+    growth = Growth(AllRecords(), AllAttributes(), GREEDY, Stopping(20, "sides", max_depth=4))
     whole = grow_forest(domain, fine, labels, growth, 2, random_state=0).forest
     monkeypatch.setattr(level_module, "CHUNK", 64)
     assert grow_forest(domain, fine, labels, growth, 2, random_state=0).forest == whole
@@ -271,7 +271,7 @@ def test_greedy_trees_are_scikit_learns_on_raw_values(criterion, least):
         centres.append(values)
     domain = Domain.from_sizes([len(values) for values in centres], 2)
     growth = Growth(
-        Everything(), AllAttributes(), GREEDY, Stopping(least, "sides"), Impurity(criterion)
+        AllRecords(), AllAttributes(), GREEDY, Stopping(least, "sides"), Impurity(criterion)
     )
     ours = grow_forest(domain, codes, y, growth, 1, centres=centres, random_state=0).forest
     theirs = DecisionTreeClassifier(
@@ -295,7 +295,7 @@ def test_greedy_trees_are_scikit_learns_on_raw_values(criterion, least):
 def test_thresholds_lie_halfway_between_values():
     codes = np.array([[0], [0], [3], [3]])
     centres = [np.array([0.0, 10.0, 11.0, 12.0])]
-    growth = Growth(Everything(), AllAttributes(), GREEDY, Stopping(1, "sides"))
+    growth = Growth(AllRecords(), AllAttributes(), GREEDY, Stopping(1, "sides"))
     forest = grow_forest(
         Domain.from_sizes([4], 2), codes, np.array([0, 0, 1, 1]), growth, 1, centres=centres
     ).forest
@@ -307,7 +307,7 @@ def test_thresholds_lie_halfway_between_values():
 def test_nominal_attributes_are_cut_one_code_against_the_rest():
     codes = np.array([[0], [1], [2], [3]] * 5)
     labels = (codes[:, 0] == 2).astype(int)
-    growth = Growth(Everything(), AllAttributes(), GREEDY, Stopping(1))
+    growth = Growth(AllRecords(), AllAttributes(), GREEDY, Stopping(1))
     domain = Domain.from_sizes([4], 2)
     forest = grow_forest(domain, codes, labels, growth, 1, nominal=("x0",)).forest
     assert forest.n_leaves == 2
@@ -437,7 +437,7 @@ def law(codes, labels, b1, b2):
 
 
 def roots(codes, labels, b1, b2, seed):
-    growth = Growth(Everything(), AllAttributes(), Softmax(b1, b2), Stopping(1, max_depth=1))
+    growth = Growth(AllRecords(), AllAttributes(), Softmax(b1, b2), Stopping(1, max_depth=1))
     domain = Domain.from_sizes(SPLIT_SIZES, 3)
     forest = grow_forest(domain, codes, labels, growth, TREES, random_state=seed).forest
     threshold = max(SPLIT_SIZES) - forest.pattern[forest.roots]

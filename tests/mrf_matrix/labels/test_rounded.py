@@ -18,8 +18,8 @@ from mrf_matrix.labels.draw import (
     OFF,
     STEEPEST,
     Exponential,
-    Rounded,
     Rounding,
+    ScaledNumbers,
     _cut_worths,
     _label_worths,
     draw_tree,
@@ -35,7 +35,7 @@ RATES = [Fraction(1, 10**6), Fraction(1, 50), Fraction(3, 2), Fraction(40), STEE
 def rounded(numbers):
     """Return whole numbers, one by one, as they are rounded."""
     found = Rounding.of(np.array(numbers, dtype=object)).weights
-    return [Rounded(*one) for one in zip(*found, strict=True)]
+    return [ScaledNumbers(*one) for one in zip(*found, strict=True)]
 
 
 def exact(one):
@@ -69,7 +69,7 @@ def test_single_precision_is_further_off_than_proved():
     _, counts = table(0, 3)
     rules = Exponential(weights(Fraction(1, 50), int(counts.total.max())), Bits())
     parts, powers = rules.rounding.weights
-    rounding = Rounding(Rounded(parts.astype(np.float32).astype(float), powers))
+    rounding = Rounding(ScaledNumbers(parts.astype(np.float32).astype(float), powers))
     found, whole = (_cut_worths(*counts.split(), each) for each in (rounding, rules))
     off = [abs(exact(one) / int(number) - 1) for one, number in zip(found, whole, strict=True)]
     assert max(off) > OFF

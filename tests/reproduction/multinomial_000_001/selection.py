@@ -15,7 +15,7 @@ from mrf_matrix.forests import (
     MultinomialTrees,
 )
 from mrf_matrix.forests.growth.grow import grow_forest
-from mrf_matrix.forests.growth.growth import AllAttributes, Everything
+from mrf_matrix.forests.growth.growth import AllAttributes, AllRecords
 from mrf_matrix.plotting.style import load_pyplot
 
 FORESTS = {
@@ -66,7 +66,7 @@ def chosen_shares(part: str, run: Run) -> list[Figure]:
     for name, trees in FORESTS.items():
         growth = trees(n_trees=n_trees, max_depth=1).growth
         if part == NODE:
-            growth = replace(growth, points=Everything(), attributes=AllAttributes())
+            growth = replace(growth, points=AllRecords(), attributes=AllAttributes())
         repeats = []
         for seed in run.seeds:
             grown = grow_forest(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Longs, plain_floats
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.forests.forest import RandomState
-from mrf_matrix.forests.growth.growth import Everything, Partition, Points
+from mrf_matrix.forests.growth.growth import AllRecords, Partition, Points
 
 CHUNK = 1 << 20  # numbers (points x attributes) compared at once: 8 MB
 
@@ -105,7 +105,7 @@ class ComparisonTrees:
         """
         X = np.ascontiguousarray(plain_floats("X", X))
         generator = np.random.default_rng(random_state)
-        law: Points = Everything() if self.supervised else Partition()
+        law: Points = AllRecords() if self.supervised else Partition()
         (node, record), (node_e, record_e) = law.draw(len(X), self.n_trees, generator)
         first: list[Longs] = []
         second: list[Longs] = []
