@@ -18,10 +18,9 @@ from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.federated.systems.growing import Part
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees, concatenate, forest_from_levels
-from mrf_matrix.forests.assembly import graft
+from mrf_matrix.forests.assembly import Boxes, graft
 from mrf_matrix.forests.growth.grow import bare_roots
 from mrf_matrix.forests.growth.private import (
-    Boxes,
     PrivateGrowth,
     choices_of,
     chosen_levels,
