@@ -32,17 +32,29 @@ class Cuts:
     """Cuts of all nodes on one attribute, by node and then by code."""
 
     # node, low, high: (c,): the node, the last code on the left and the first on the right that
-    # occur in it
+    # occur in it; both are the code of a cut "this code or not"
     node: Longs
     low: Longs
     high: Longs
     # (c,): ``purity(left) + purity(right)``: within a node, an increasing affine function of the
     # impurity decrease
     score: Array
+    n_nodes: int
+
+    def best(self) -> Array:
+        """Return each node's best score."""
+        result = np.full(self.n_nodes, IMPOSSIBLE)
+        if len(self.node):
+            first = np.flatnonzero(np.diff(self.node, prepend=-1))
+            result[self.node[first]] = np.maximum.reduceat(self.score, first)
+        return result
+
+    def cuts(self) -> "Cuts":
+        return self
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class CutTable:
     """Scores by (code, node); impossible where the code does not occur or is the last."""
 
     score: Array
@@ -56,31 +68,11 @@ class _Table:
         following = np.append(code[1:], 0)
         kept = np.flatnonzero(self.score[code, node] > IMPOSSIBLE)
         node, code = node[kept], code[kept]
-        return Cuts(node, code, following[kept], self.score[code, node])
+        n_nodes = self.score.shape[1]
+        return Cuts(node, code, following[kept], self.score[code, node], n_nodes)
 
 
-@dataclass(frozen=True, eq=False)
-class _Runs:
-    """Scores by run of equal (node, code)."""
-
-    node: Longs
-    low: Longs
-    high: Longs
-    score: Array
-    n_nodes: int
-
-    def best(self) -> Array:
-        result = np.full(self.n_nodes, IMPOSSIBLE)
-        if len(self.node):
-            first = np.flatnonzero(np.diff(self.node, prepend=-1))
-            result[self.node[first]] = np.maximum.reduceat(self.score, first)
-        return result
-
-    def cuts(self) -> Cuts:
-        return Cuts(self.node, self.low, self.high, self.score)
-
-
-Found = _Table | _Runs
+Found = CutTable | Cuts
 
 
 def find_cuts(items: Items, codes: NDArray[Any], size: int, least: int = 1) -> Found:
@@ -97,7 +89,7 @@ def find_cuts(items: Items, codes: NDArray[Any], size: int, least: int = 1) -> F
     return _sorted_runs(items, codes, size, least)
 
 
-def _count_table(items: Items, codes: NDArray[Any], size: int, least: int) -> _Table:
+def _count_table(items: Items, codes: NDArray[Any], size: int, least: int) -> CutTable:
     n, k, slots = items.n_nodes, items.n_classes, items.n_slots
     key = codes * np.int64(slots * n) + (items.slot * n + items.node)
     table = np.bincount(key, minlength=size * slots * n).reshape(size, slots, n)
@@ -109,7 +101,7 @@ def _count_table(items: Items, codes: NDArray[Any], size: int, least: int) -> _T
     return _scored_table(items, sums, n_left, kept, least)
 
 
-def _sum_table(items: Items, codes: NDArray[Any], size: int, least: int) -> _Table:
+def _sum_table(items: Items, codes: NDArray[Any], size: int, least: int) -> CutTable:
     n = items.n_nodes
     key = _sorted_codes(items, codes, size) * np.int64(n) + items.node
     to_left, to_right = items.moves
@@ -128,7 +120,7 @@ def _sum_table(items: Items, codes: NDArray[Any], size: int, least: int) -> _Tab
 
 def _scored_table(
     items: Items, sums: tuple[Array, Array], n_left: Longs, kept: Longs | None, least: int
-) -> _Table:
+) -> CutTable:
     purity = items.impurity.purity
     n_right = items.total - n_left
     score = purity(sums[0], n_left) + purity(sums[1], n_right)
@@ -139,10 +131,10 @@ def _scored_table(
     elif least > 1:
         possible &= (n_left >= least) & (n_right >= least)
     score[~possible] = IMPOSSIBLE
-    return _Table(score, present)
+    return CutTable(score, present)
 
 
-def _sorted_runs(items: Items, codes: NDArray[Any], size: int, least: int) -> _Runs:
+def _sorted_runs(items: Items, codes: NDArray[Any], size: int, least: int) -> Cuts:
     bits = max(len(items) - 1, 1).bit_length()
     run = items.node * np.int64(size) + _sorted_codes(items, codes, size)
     key = np.sort(run << bits | np.arange(len(items)))
@@ -157,7 +149,7 @@ def _sorted_runs(items: Items, codes: NDArray[Any], size: int, least: int) -> _R
 
 def _runs_with_estimation(
     items: Items, order: Longs, run: Longs, is_class: Bools, size: int, least: int
-) -> _Runs:
+) -> Cuts:
     """Take the runs of structure points; estimation points in between count to the left."""
     moved = np.cumsum(is_class, dtype=np.int64)
     structure = np.flatnonzero(is_class)
@@ -179,7 +171,7 @@ def _scored_runs(
     kept: Longs | None,
     size: int,
     least: int,
-) -> _Runs:
+) -> Cuts:
     """Score the cut after each run; sums run over all nodes, and what came before is taken off."""
     node, code = run // size, run % size
     inner = np.flatnonzero(node[:-1] == node[1:])
@@ -198,7 +190,7 @@ def _scored_runs(
         fits = (on_left >= least) & (items.counts[node, -1] - on_left >= least)
     if fits is not None:
         node, low, high, score = node[fits], low[fits], high[fits], score[fits]
-    return _Runs(node, low, high, score, items.n_nodes)
+    return Cuts(node, low, high, score, items.n_nodes)
 
 
 def _range_sums(values: Array, last: Longs, first: Longs) -> Array:
@@ -217,26 +209,7 @@ def _sorted_codes(items: Items, codes: NDArray[Any], size: int) -> NDArray[Any]:
     return np.sort(key) & ((1 << bits) - 1)
 
 
-@dataclass(frozen=True, eq=False)
-class CodeCuts:
-    """Scores of the cuts "this code or not", by node and code."""
-
-    node: Longs
-    code: Longs
-    score: Array
-    n_nodes: int
-
-    def best(self) -> Array:
-        """Return each node's best score."""
-        result = np.full(self.n_nodes, IMPOSSIBLE)
-        np.maximum.at(result, self.node, self.score)
-        return result
-
-    def cuts(self) -> Cuts:
-        return Cuts(self.node, self.code, self.code, self.score)
-
-
-def find_code_cuts(items: Items, codes: NDArray[Any], size: int, least: int = 1) -> CodeCuts:
+def find_code_cuts(items: Items, codes: NDArray[Any], size: int, least: int = 1) -> Cuts:
     """Return the cuts of a nominal attribute; see `find_cuts` for the parameters.
 
     One sort by (node, class, code) makes runs of m records of one class and code; with c records
@@ -270,10 +243,11 @@ def find_code_cuts(items: Items, codes: NDArray[Any], size: int, least: int = 1)
         possible &= (kept >= least) & (items.counts[node, -1] - kept >= least)
     else:
         possible &= (n_with >= least) & (n_without >= least)
-    return CodeCuts(node[possible], code[possible], score[possible], items.n_nodes)
+    node, code = node[possible], code[possible]
+    return Cuts(node, code, code, score[possible], items.n_nodes)
 
 
-Finder = Callable[[Items, NDArray[Any], int, int], Found | CodeCuts]
+Finder = Callable[[Items, NDArray[Any], int, int], Found]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -310,7 +284,7 @@ class Search(PrivateValue):
                 scores[j, numbers] = part.cuts_on(codes, size, nominal).best()
         return scores
 
-    def cuts_on(self, codes: NDArray[Any], size: int, nominal: bool) -> Found | CodeCuts:
+    def cuts_on(self, codes: NDArray[Any], size: int, nominal: bool) -> Found:
         find: Finder = find_code_cuts if nominal else find_cuts
         return find(self.items, codes, size, self.least)
 
