@@ -3,12 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-FRAMES = ("pandas", "polars", "pyarrow")
+Frame = Literal["pandas", "polars", "pyarrow"]
+FRAMES: tuple[Frame, ...] = get_args(Frame)
 Rows = Sequence[tuple[str, str]]
 Cells = tuple[Sequence[str], Sequence[Sequence[object]]]
 """A header, and rows as long as it."""

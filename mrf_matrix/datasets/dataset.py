@@ -5,20 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Codes, Values
+from mrf_matrix.base.display import FRAMES, Frame
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.serialization import readable_count
 from mrf_matrix.domain.texts import as_doubles
-
-FRAME_LIBRARIES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = (
-    "pandas",
-    "polars",
-    "pyarrow",
-)
 
 
 class DatasetInfo(NamedTuple):
@@ -94,10 +89,10 @@ class Dataset:
 
         Without any of them, an object array of shape (N, d).
         """
-        installed = [library for library in FRAME_LIBRARIES if find_spec(library)]
+        installed = [library for library in FRAMES if find_spec(library)]
         return self.frame(installed[0]) if installed else self.array()
 
-    def frame(self, native: Literal["pandas", "polars", "pyarrow"]) -> Any:
+    def frame(self, native: Frame) -> Any:
         """Return the records as a frame of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
         import narwhals as nw
 

@@ -19,7 +19,7 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.base.files import UnreadableError, content_of
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.shorthand import STEPS, VOCABULARIES
+from mrf_matrix.domain.shorthand import SHORTHAND, STEPS, VOCABULARIES, expand_shorthand
 
 FORMAT = "mrf_matrix.domain"
 SCHEMA_VERSION = 1
@@ -35,8 +35,6 @@ DOMAIN_KEYS = {"$schema", "format", "schema_version", "attributes", "target", RE
 OPTIONS = ("unknown", "outside", "missing", "unreadable")
 KINDS = ("size", "categories", "edges", "groups")
 ATTRIBUTE_KEYS = {"name", *KINDS, *OPTIONS, "missing_values"}
-SHORTHAND = ("boolean", "range", "step", "vocabulary")
-"""Short forms by hand, see `mrf_matrix.domain.shorthand`."""
 
 
 def domain_to_dict(
@@ -108,8 +106,6 @@ def attribute_from_dict(item: object, where: str) -> Attribute:
             list_of(data[key], f"{where}: {key}", MAX_VALUES)
     try:
         if not data.keys().isdisjoint(SHORTHAND):
-            from mrf_matrix.domain.shorthand import expand_shorthand  # few files have them
-
             data = expand_shorthand(data)
         return Attribute(**data)  # type: ignore[arg-type]  # which checks all that it is given
     except (ValueError, TypeError, ArithmeticError) as error:  # whoever wrote it, may write all

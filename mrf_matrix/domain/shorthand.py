@@ -57,7 +57,7 @@ VOCABULARIES: dict[str, Vocabulary] = {
 its US modification, whose last codes are the larger ones here."""
 
 
-SHORTHAND = {"boolean", "range", "step", "vocabulary"}
+SHORTHAND = ("boolean", "range", "step", "vocabulary")
 STEPS = {"month": 1, "quarter": 3, "year": 12}
 """Steps of dates, in months."""
 
