@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,25 +219,6 @@ def shares_of_votes(votes: Array, voting: NoiseAwareVoting) -> Array:
 ENTRIES = 2**22  # noise draws that are held at a time
 
 
-class RedrawableEnsemble(Protocol):
-    """One ensemble whose noise can be drawn again."""
-
-    @property
-    def features(self) -> tuple[int, ...]:
-        """Positions of its attributes in the domain."""
-
-    @property
-    def leaves(self) -> NoisyLeaves:
-        """Its leaf values with their noise."""
-
-    @property
-    def release(self) -> Release:
-        """The release that answered its leaves."""
-
-    def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
-        """Return fresh errors of the leaf values, shape (o, k, draws)."""
-
-
 def fresh_leaf_noise(
     release: Release, forest: Forest | None, draws: int, generator: np.random.Generator
 ) -> Array:
@@ -259,7 +239,7 @@ def fresh_leaf_noise(
 
 
 def agreements(
-    ensembles: Sequence[RedrawableEnsemble],
+    ensembles: Sequence["ReleasedEnsemble"],
     codes: Codes,
     labels: NDArray[np.intp],
     rule: tuple[NoiseAwareVoting, Shrinkage],
@@ -282,7 +262,7 @@ def agreements(
     return agree
 
 
-def _batches(ensembles: Sequence[RedrawableEnsemble], draws: int) -> Iterator[int]:
+def _batches(ensembles: Sequence["ReleasedEnsemble"], draws: int) -> Iterator[int]:
     """Cut the draws into batches whose noise fits."""
     entries = max(max(one.release.answers.size, one.leaves.values.size) for one in ensembles)
     step = max(1, ENTRIES // entries)
