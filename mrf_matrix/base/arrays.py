@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]  # masks
 AnyInts = NDArray[np.integer]  # integers of any width, as somebody gave them
 
 Values = NDArray[Any]
-"""Of a type that is known only when it runs: what records hold, numbers as somebody gave them."""
+"""Arrays of a type known only at run time: values of records, numbers that a caller gave."""
 
 Words = NDArray[np.uint64]  # uniform random bits, 64 at a time
 

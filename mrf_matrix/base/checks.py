@@ -70,7 +70,7 @@ class PrivateDataError(TypeError):
 
 
 class PrivateValue:
-    """What holds records or counts of them: it shows its kind alone, and never leaves the process.
+    """A holder of records or counts: it shows its kind alone, and never leaves the process.
 
     A dataclass of this kind is declared with ``repr=False``.
     """
@@ -127,7 +127,7 @@ def warn_caller(message: str, kind: type[Warning]) -> None:
 
 
 MOST_BITS = 13_000
-"""Of a numerator or denominator: some 3900 digits. Python writes no number above 4300."""
+"""Most bits of a numerator or denominator: 3900 digits. Python writes no more than 4300."""
 
 Word = TypeVar("Word", bound=str)
 
@@ -147,7 +147,7 @@ def whole_number(name: str, value: object, least: int = 1, most: int | None = No
 
 
 MOST_REPEATS = 100_000
-"""Of a study: each takes at least milliseconds."""
+"""Most repeats of a study: each takes at least milliseconds."""
 
 LARGEST_N_RECORDS = 10**15
 """Public numbers of records: files hold no larger ones, and times a budget they are floats."""

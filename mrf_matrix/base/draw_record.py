@@ -42,7 +42,7 @@ class Draw:
 
     @property
     def value(self) -> Any:
-        """What was drawn, with all that it rests on; None where nothing was."""
+        """The value that was drawn, with all that it rests on; None before that."""
         if self.outcome is None:
             return None
         made = self.finish(self.outcome)

@@ -10,12 +10,12 @@ from mrf_matrix.base.checks import short_repr
 
 TAB_ENDINGS = (".tsv", ".tsv.gz")
 SEPARATORS = (",", ";", "\t", "|")
-"""What usually parts the fields of a record."""
+"""Usual separators of the fields of a record."""
 
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How CSV and TSV files are written; Parquet files and frames say it themselves.
+    """The format of CSV and TSV files; Parquet files and frames know theirs.
 
     It is declared, and never guessed from records: what one record means would hang on the others.
 

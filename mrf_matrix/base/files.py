@@ -21,7 +21,7 @@ from typing import BinaryIO
 PathLike = str | os.PathLike[str]
 
 MOST_BYTES = 32 * 1024**2
-"""Of a file that is read whole, where its reader says nothing else."""
+"""Largest file that is read whole, unless its reader gives another limit."""
 
 KINDS = (
     (stat.S_ISDIR, "a folder"),

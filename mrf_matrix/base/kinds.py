@@ -16,7 +16,7 @@ TREES = ("n_trees", "max_depth", "splits", "n_ensembles", "max_features", *STRAT
 
 @dataclass(frozen=True)
 class KindWord:
-    """What is to be known of a kind of private model, whose word is its key in `KINDS`."""
+    """Facts about a kind of private model, whose word is its key in `KINDS`."""
 
     estimator: str  # the class of `mrf_matrix.estimators` that releases it
     about: str  # what it is, in a line

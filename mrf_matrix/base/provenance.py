@@ -31,7 +31,7 @@ def new_identity() -> str:
 
 @dataclass(frozen=True)
 class Spending:
-    """What one charge paid for, as a whole: a measurement, or a fit with all its choices.
+    """One charge and what it paid for: a measurement, or a fit with all its choices.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def _check_names(name: str, named: object) -> None:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a value rests on; ``a | b`` is that of a value made from two.
+    """The origins of a value; ``a | b`` are those of a value made from two.
 
     Attributes
     ----------
@@ -139,26 +139,26 @@ class Provenance:
 
     @classmethod
     def public(cls, what: str = "forest", word: str = "") -> Self:
-        """Return that of what a caller declares to be public; `word`: why, quoted in claims."""
+        """Return the provenance of a value declared public; `word`: why, quoted in claims."""
         return cls(declared=frozenset({_quote(what, word)}))
 
     @classmethod
     def from_records(cls, what: str) -> Self:
-        """Return that of what was read off records without protection."""
+        """Return the provenance of a value read off records without protection."""
         return cls(read_off=frozenset({what}))
 
     @classmethod
     def unstated(cls, what: str) -> Self:
-        """Return that of what came from nobody knows where."""
+        """Return the provenance of a value of unknown origin."""
         return cls(unknown=frozenset({what}))
 
     @classmethod
     def spent(
         cls, budget: Any, neighboring: str = "add_remove", what: str = "forest", word: str = ""
     ) -> Self:
-        """Return that of what a caller says was released elsewhere, under a budget.
+        """Return the provenance of a value that a caller says was released elsewhere.
 
-        The budget is added to every claim that rests on it. That the noise was drawn is the
+        Its budget is added to every claim that rests on it. That the noise was drawn is the
         caller's word, so such a claim is unverified.
         """
         noise = "none" if getattr(budget, "is_infinite", False) else "claimed"
@@ -167,7 +167,7 @@ class Provenance:
 
     @classmethod
     def from_spending(cls, spending: Spending) -> Self:
-        """Return that of what a charge paid for."""
+        """Return the provenance of what a charge paid for."""
         return cls(released=frozenset({spending}))
 
     def __or__(self, other: "Provenance") -> "Provenance":
@@ -185,7 +185,7 @@ class Provenance:
 
 
 NOTHING = Provenance()
-"""Of a value that rests on nothing but public code."""
+"""The provenance of a value that rests on nothing but public code."""
 
 DOMAIN = Provenance.public("domain")
 FOREST = Provenance.public("forest")
@@ -233,9 +233,9 @@ class ChosenTuple(tuple[Any, ...]):
 
 
 def provenance_of(value: object, what: str) -> Provenance:
-    """Return the provenance of what a caller gave by hand, under its name: declared public.
+    """Return the provenance of a value that a caller gave by hand: declared public, by its name.
 
-    A private choice is no declaration: it carries what it cost, and so does what holds one.
+    A private choice is no declaration: it carries its cost, and so does a list that holds one.
     """
     if isinstance(value, ChosenTuple):
         return value.provenance
@@ -255,7 +255,7 @@ def current_spending() -> Spending | None:
 
 
 def current_choice_provenance() -> Provenance:
-    """Return the provenance of what the whole that is being released here has chosen."""
+    """Return the provenance of private choices within the charge that is being released here."""
     whole = _WITHIN.get()
     return NOTHING if whole is None else Provenance.from_spending(whole)
 
@@ -273,13 +273,13 @@ def parts_of(spending: Spending) -> Iterator[None]:
 def spending_of(
     budget: Any, neighboring: str, noise: str, what: str, condition: str = ""
 ) -> Spending:
-    """Return the charge that a release belongs to: the whole around it, or one of its own."""
+    """Return the charge that a release belongs to: the one around it, or one of its own."""
     own, whole = Spending(budget, neighboring, noise, what, condition), _WITHIN.get()
     return own if whole is None else part_of_charge(own, whole)
 
 
 def part_of_charge(own: Spending, whole: Spending) -> Spending:
-    """Return the whole that a release is a part of; what it cannot be a part of is by itself."""
+    """Return the whole charge that a release is a part of, or its own where it cannot be one."""
     if type(whole.budget) is not type(own.budget) or whole.neighboring != own.neighboring:
         return own
     if not own.budget <= whole.budget:

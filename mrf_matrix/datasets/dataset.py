@@ -17,7 +17,7 @@ from mrf_matrix.domain.texts import as_doubles
 
 
 class DatasetInfo(NamedTuple):
-    """What :func:`list_datasets` says of a data set; ``n_cells`` is the size of its domain."""
+    """A row of :func:`list_datasets`; ``n_cells`` is the size of the data set's domain."""
 
     name: str
     n_records: int

@@ -236,11 +236,11 @@ class CsvRecords:
 
     @property
     def n_lines(self) -> int:
-        """How many lines the record read last has."""
+        """Number of lines of the record that was read last."""
         return len(self._lines)
 
     def has_more(self) -> bool:
-        """Whether any text follows the header: what has no record some libraries refuse."""
+        """Whether any text follows the header: some libraries refuse files without a record."""
         return bool(self._file.readline(LONGEST_RECORD + 1))
 
     def header(self, used: Sequence[str] | None = ()) -> list[str]:

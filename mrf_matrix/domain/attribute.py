@@ -1,4 +1,4 @@
-"""One attribute of the public domain: what values it may take, and their codes."""
+"""One attribute of the public domain: its values and their codes."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -240,7 +240,7 @@ class Attribute:
 
     @property
     def labels(self) -> Sequence[Scalar]:
-        """What each code stands for: a category, or an interval as text."""
+        """The value of each code: a category, or an interval as text."""
         known: Sequence[Scalar]
         if self.edges is None:
             known = cast(Sequence[Scalar], self.categories)
@@ -298,8 +298,8 @@ def interval_texts(edges: Sequence[str], *, is_open: bool) -> tuple[str, ...]:
 
 
 MOST_BINS = 16
-"""Of an ordered attribute, in private forests. On public sets whose numbers were cut into a hundred
-codes, 8 to 24 bins were one to three points of accuracy ahead of all codes at ε = 1 and 4."""
+"""Bins of an ordered attribute in private forests. On public sets of numbers in a hundred codes,
+8 to 24 bins were one to three points of accuracy ahead of all codes at ε = 1 and 4."""
 
 Numbers = Sequence[int | float]
 

@@ -100,7 +100,7 @@ class Domain:
 
     @property
     def is_read_off(self) -> bool:
-        """Whether some of it was taken from records: then nothing that is made of it is private."""
+        """Whether any of it was read off records: then nothing that rests on it is private."""
         return bool(self.provenance.read_off)
 
     @cached_property
@@ -392,7 +392,7 @@ DomainOrPath = Domain | str | PathLike[str] | None  # a domain, its file, or "fr
 
 
 def will_be_read_off(domain: object) -> bool:
-    """Whether a domain as it was given, `"from_data"`, is to be taken from the records by `fit`."""
+    """Whether `fit` is to take the domain from the records: it was given as `"from_data"`."""
     return isinstance(domain, str) and not domain.endswith(".json")
 
 

@@ -101,7 +101,7 @@ ISO_FORMATS = {
 
 @dataclass(frozen=True)
 class SchemaColumn:
-    """What a schema says of one column."""
+    """One column of a schema."""
 
     attribute: JsonObject | None  # as a domain file writes it; None without a finite set of values
     rules: Sequence[str]  # names of all rules for its values

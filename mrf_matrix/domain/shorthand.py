@@ -172,7 +172,7 @@ and after any of them: +missing, or +missing=999 where a value means that; +othe
 values that are not listed; +open for values outside the bins; +unreadable where what is no
 number, or no date, counts as missing
 skip                       leave the column out: it is ignored"""
-"""What may be typed."""
+"""The words that may be typed."""
 
 OPTION = re.compile(r"\s*\+(?:(other|open|unreadable)|(missing)(?:=([^+]*))?)\s*$")
 STRAY = re.compile(r"\s\+\w.*")

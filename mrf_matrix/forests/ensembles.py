@@ -67,7 +67,7 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class EnsembleDesign:
-    """How many ensembles, of how many trees, over which attributes: all of it public."""
+    """The public design of ensembles: their number, trees and attributes."""
 
     n_ensembles: object = 1  # number of ensembles q
     max_features: object = None  # attributes that each ensemble draws (d̄); None for all of them

@@ -119,7 +119,7 @@ def describe_codes(attribute: Attribute, codes: Longs) -> str:
 
 
 UNSTATED = Provenance.unstated("forest")
-"""Of arrays that nobody said the origin of."""
+"""The provenance of arrays whose origin nobody stated."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,7 +219,7 @@ class Forest(Nodes):
         before = NOTHING if self._carried is None else self._carried
         known = before | self.provenance
         if replace(known, declared=known.declared - DOMAIN.declared) == NOTHING:
-            known |= UNSTATED  # that of a domain says nothing of a forest over it
+            known |= UNSTATED  # the provenance of a domain is none of a forest over it
         found = known | self.domain.provenance
         object.__setattr__(self, "provenance", found)
         object.__setattr__(self, "_carried", found)

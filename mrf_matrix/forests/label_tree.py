@@ -56,7 +56,7 @@ class CellTable:
 
 
 MOST_PLACES = 1 << 16
-"""Of a table that is written out: more than tables of blocks have cells."""
+"""Most places of a table that is written out: more than tables of blocks have cells."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -202,7 +202,7 @@ class PrivateMultinomialTrees:
 
     @cached_property
     def rates(self) -> ChoiceBudget:
-        """What every choice spends, and the budget they compose to."""
+        """The rates of all choices, and the budget they compose to."""
         return ChoiceBudget.from_claim(
             self.epsilon,
             self.delta,
@@ -293,7 +293,7 @@ class PrivateMultinomialTrees:
 
     @property
     def growth(self) -> PrivateGrowth:
-        """What every node may look at and spend."""
+        """The public parameters of every node's choices."""
         score = PrivateScore(self.score, Impurity(self.criterion))
         rates = self.rates
         return PrivateGrowth(

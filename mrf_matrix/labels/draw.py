@@ -74,7 +74,7 @@ more than all that is rounded later, so that ratios stay where they belong."""
 LARGEST = 1 << 60  # counts that no data have
 
 STEEPEST = Fraction(256)
-"""What the logarithm of a weight rises by before it rises half as steeply."""
+"""Rise of the logarithm of a weight before it rises half as steeply."""
 
 Numbers = NDArray[np.object_]
 """Python's integers, of any size."""
@@ -195,7 +195,7 @@ def running_sums(numbers: Sequence[ScaledNumbers]) -> tuple[Array, int, bool]:
 
 
 MARGIN = 4 * OFF
-"""How far a number stays from a rounded sum that it is compared with."""
+"""Least distance of a number from a rounded sum that it is compared with."""
 
 Worth = TypeVar("Worth")
 """Weights of labels or trees: integers of any size, rounded or not, or numbers of right records."""

@@ -110,21 +110,21 @@ def most_cuts(depth: int, n_classes: int) -> int:
 
 
 SHARE_OF_COUNTS = Fraction(1, 4)
-"""Of the budget, for them."""
+"""Share of the budget for class counts."""
 
 SHARE_OF_FIRST = Fraction(1, 5)
-"""Of what trees and labels get, for the first of two rounds. With .3 trees were up to a point
-behind."""
+"""Share of the first of two rounds in the budget of trees and labels. With .3 trees were up to a
+point behind."""
 
 MOST_RECORDS, MOST_ENTRIES = 1 << 17, 1 << 24
 """Public numbers of records, and of records times classes, up to which it is considered: weights
 and counts are written out for each."""
 
 CONCENTRATIONS = {FLAT: 0.8, DEEP: 0.45, DEEPEST: 0.4, DEEP + BELOW: 0.3}
-"""Of the prior of a cell's shares (`label_evidence`), so that labels are right as often as expected
-on public sets: the more cells there are to choose from, the purer are those that are chosen."""
+"""Concentrations of the prior of a cell's shares, for labels as often right as expected on public
+sets. The more cells there are to choose from, the purer are those that are chosen."""
 
-MOST_CLASSES = 1000  # beyond, what a label says of its cell takes seconds to work out
+MOST_CLASSES = 1000  # beyond, the posterior of a cell takes seconds
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Round:
 
 @dataclass(frozen=True)
 class LabelPlan(StepTable):
-    """What a tree of labels will release, decided without data.
+    """The releases of a tree of labels, decided without data.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ class LabelPlan(StepTable):
 
     @property
     def concentration(self) -> float:
-        """Of the prior of a cell's shares."""
+        """Concentration of the prior of a cell's shares."""
         return CONCENTRATIONS[self.depth]
 
     @property

@@ -33,7 +33,7 @@ MOST_NUMBERS, MOST_ROWS = 1 << 21, 1 << 14
 
 LEAST_LEAD = 1e-12  # of the label, relative
 
-LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
+LARGEST_SIGNAL = 1e9  # beyond it the largest class is the label
 
 
 @lru_cache(maxsize=16)
@@ -79,7 +79,7 @@ MOST_DRAWS, MOST_DRAWN = 1 << 12, 1 << 18
 """Draws of a cell, and shares of them at most, 2 MB."""
 
 BINS = 1024
-"""Of each count, within `REACH` standard deviations of the noise."""
+"""Bins of each count, within `REACH` standard deviations of the noise."""
 
 REACH = 12
 
@@ -136,7 +136,7 @@ def _count_quantiles(
     return np.asarray(middles[np.minimum(np.searchsorted(upto, levels), BINS - 1)])
 
 
-LARGEST_RATE = 1e9  # beyond it the largest class is said
+LARGEST_RATE = 1e9  # beyond it the largest class is the label
 
 
 def label_posterior(plan: LabelPlan, tree: LabelTree) -> LabelPosterior:

@@ -286,7 +286,7 @@ def checked_draws(n_draws: object, level: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedEnsemble:
-    """What a release leaves of one ensemble; nothing in it is private."""
+    """One ensemble after its release; nothing in it is private."""
 
     features: tuple[int, ...]  # positions of its attributes in the domain
     forest: Forest  # its structure, over these attributes

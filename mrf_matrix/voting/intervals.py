@@ -170,7 +170,7 @@ POINTS = 16  # widths that are tried at a time
 
 
 class VotingEnsemble(Protocol):
-    """One ensemble whose release is at hand."""
+    """An ensemble with the noise of its votes."""
 
     @property
     def release(self) -> Release:

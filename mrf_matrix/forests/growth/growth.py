@@ -1,8 +1,8 @@
-"""How a forest is grown from records: a composition of small rules.
+"""The rules by which a forest grows from records, and impurities of nodes.
 
-*Impurity of a node: Gini or entropy, as sums over class counts.* Both are written with a function f
-of one class count, so that moving one record from right to left changes two terms only, whatever
-the number of classes. With c the class counts of a node of n records and ``F = sum_c f(c)``, ::
+Gini and entropy are written with a function f of one class count, so that moving one record from
+right to left changes two terms only, whatever the number of classes. With c the class counts of a
+node of n records and ``F = sum_c f(c)``, ::
 
     gini      f(c) = c²         purity n (1 - T) = F / n
     entropy   f(c) = c ln c     purity    -n T   = F - n ln n
@@ -106,7 +106,7 @@ Drawn = tuple[tuple[Longs, Longs], tuple[Longs, Longs]]
 
 
 class Points(Protocol):
-    """How the records of each tree are drawn."""
+    """A rule that draws the records of each tree."""
 
     @property
     def separate(self) -> bool:
@@ -177,7 +177,7 @@ class AllRecords:
 
 
 class AttributeRule(Protocol):
-    """Which attributes each node looks at."""
+    """A rule for the attributes that each node looks at."""
 
     def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
         """Return attributes of shape (p, n_nodes), -1 for none; None when all are looked at."""
@@ -185,7 +185,7 @@ class AttributeRule(Protocol):
 
 
 class CutRule(Protocol):
-    """How a node picks among what it looks at."""
+    """A rule for how sharply a node picks attributes and cuts."""
 
     def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:
         """Return (B₁, B₂) of each node, from 0 (uniform) to infinity (the best)."""
@@ -253,7 +253,7 @@ Rule = Literal["node", "sides"]
 
 @dataclass(frozen=True)
 class Stopping:
-    """When a node is not split."""
+    """A rule for nodes that are not split."""
 
     # smallest number k of estimation points (of all points, where they are not separate)
     min_points: int = 5

@@ -47,7 +47,7 @@ GRID = 4096  # steps of a normalised score
 
 @dataclass(frozen=True)
 class PrivateScore:
-    """How public candidates are scored, and the rate that spends a budget."""
+    """The scores of public candidates, and the rate that spends a budget."""
 
     kind: Score = "normalized"
     impurity: Impurity = field(default_factory=Impurity)  # only for "normalized"
