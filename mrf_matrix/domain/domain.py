@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -339,10 +339,6 @@ def sorted_classes(domain: Domain) -> tuple[Values, NDArray[np.intp]]:
     return classes, order
 
 
-def is_position(key: object) -> TypeGuard[int]:
-    return isinstance(key, int | np.integer) and not isinstance(key, bool)
-
-
 def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
     if isinstance(attributes, Attribute | str) or not isinstance(attributes, Iterable):
         raise DomainError(f"attributes={short_repr(attributes)}; expected a list of Attribute.")
@@ -376,7 +372,11 @@ def chosen_attributes(
     for key in which:
         if isinstance(key, str) and key in by_name:
             chosen.append(by_name[key])
-        elif is_position(key) and -len(by_name) <= key < len(by_name):
+        elif (
+            isinstance(key, int | np.integer)
+            and not isinstance(key, bool)
+            and -len(by_name) <= key < len(by_name)
+        ):
             chosen.append(attributes[key])
         else:
             raise DomainError(

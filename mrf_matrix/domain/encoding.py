@@ -1,7 +1,6 @@
 """Records to codes, attribute by attribute, and codes back to values."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from math import inf, nan
 from typing import Any, cast
 
@@ -32,16 +31,13 @@ def find_categories(attribute: Attribute, column: Column) -> Codes:
     if column.levels is None:
         return match_numbers(categories, column.values)
     if attribute.groups is not None:
-        code_of: Callable[[Any], int] = GroupOfCode(attribute.groups)
+        found = list(map(GroupOfCode(attribute.groups), column.levels))
     else:
         known = {match_key(value): code for code, value in enumerate(categories)}
-        code_of = partial(_code_by_key, known)
-    found = [ABSENT if is_missing(value) else code_of(value) for value in column.levels]
-    return np.array([*found, ABSENT], dtype=np.int32)[column.values]  # of position -1 the last
-
-
-def _code_by_key(known: Mapping[tuple[str, Scalar], int], value: Scalar) -> int:
-    return known.get(match_key(value), UNLISTED)
+        found = [known.get(match_key(cast(Scalar, one)), UNLISTED) for one in column.levels]
+    codes = np.array([*found, ABSENT], dtype=np.int32)  # position -1 is the last
+    codes[:-1][np.fromiter(map(is_missing, column.levels), np.bool_, len(found))] = ABSENT
+    return codes[column.values]
 
 
 def match_numbers(categories: Sequence[Scalar], values: Values) -> Codes:

@@ -170,17 +170,14 @@ class NoiseSum:
             return np.array([edgeworth_tail(one, excess) for one in halfway])
         half = max(8 * sqrt(variance), REACH * max(term.reach for term in self.terms))
         if unit > 0 and 2 * half + 16 * unit <= LARGEST_GRID * unit:
-            mass = self._lattice_law(unit, half)
+            points = max(64, 1 << int(np.ceil(np.log2(2 * half / unit + 16))))
+            mass = self._mass(self.terms, points, unit, 0.0)
             return np.array([_flip_on_lattice(mass, one / unit, rivals) for one in margins])
         coarse = min(float(term.law.scale) for term in self.terms) < COARSE
         points = ATOMS_GRID if coarse else GRID
         mass = self._smoothed_law(points, 2 * half / points)
         steps = (one * points / (2 * half) for one in margins)
         return np.array([_flip_on_grid(mass, one, rivals) for one in steps])
-
-    def _lattice_law(self, unit: float, half: float) -> Array:
-        points = max(64, 1 << int(np.ceil(np.log2(2 * half / unit + 16))))
-        return self._mass(self.terms, points, unit, 0.0)
 
     def _smoothed_law(self, points: int, step: float) -> Array:
         """Return the probabilities of the cells of a fine grid, atoms spread over a few cells."""
