@@ -165,8 +165,8 @@ def check_growth(n_nodes: int, remedy: str) -> None:
 def forest_from_levels(
     domain: Domain,
     attribute: Sequence[Ints],
-    pattern: Sequence[Ints],
-    branches: Ints,
+    pattern: Sequence[Ints] | None = None,
+    branches: Ints | None = None,
     *,
     provenance: Provenance = UNSTATED,
     source: str = "",
@@ -182,15 +182,18 @@ def forest_from_levels(
     domain : Domain
         The public domain.
     attribute, pattern : sequences of ndarray
-        Per level, each node's attribute (-1: a leaf) and where its table starts in `branches`.
-    branches : ndarray
-        The pool of branch tables.
+        Per level, each node's attribute (-1: a leaf) and where its table starts in `branches`;
+        without patterns all splits are multi-way.
+    branches : ndarray, optional
+        The pool of branch tables, `branch_pool` by default.
     provenance, source, allow_empty
         As in `Forest`.
     """
     attributes = np.concatenate(attribute).astype(np.int32, copy=False)
+    branches = branch_pool(domain.sizes) if branches is None else branches
+    starts = multiway_pattern(domain.sizes) if pattern is None else np.concatenate(pattern)
     leaf = attributes < 0
-    patterns = np.where(leaf, LEAF_PATTERN, np.concatenate(pattern)).astype(np.int32, copy=False)
+    patterns = np.where(leaf, LEAF_PATTERN, starts).astype(np.int32, copy=False)
     n_trees = len(attribute[0])
     n_children = count_children(domain.sizes, attributes, patterns, branches)
     start = n_trees + np.cumsum(n_children) - n_children

@@ -9,12 +9,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Ints, Longs, checked_codes, plain_array
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import (
-    branch_pool,
-    forest_from_levels,
-    multiway_pattern,
-    threshold_pattern,
-)
+from mrf_matrix.forests.assembly import forest_from_levels, threshold_pattern
 from mrf_matrix.forests.forest import UNSTATED, Forest
 from mrf_matrix.forests.nodes import ForestError
 
@@ -85,16 +80,7 @@ def forest_from_paths(
         _check_all_codes(below, n_groups, start, split, domain)
         order = np.argsort(below, kind="stable")
         left, group = left[order], below[order]
-    start_of = multiway_pattern(domain.sizes)
-    patterns = [np.full(len(level), start_of, dtype=np.int32) for level in attributes]
-    return forest_from_levels(
-        domain,
-        attributes,
-        patterns,
-        branch_pool(domain.sizes),
-        provenance=provenance,
-        source=source,
-    )
+    return forest_from_levels(domain, attributes, provenance=provenance, source=source)
 
 
 def _checked_paths(
@@ -211,9 +197,7 @@ def from_sklearn(
     _check_cuts(attribute, cut, domain, name)
     attributes, patterns = _split_levels(left, right, attribute, cut, roots, domain)
     known = Provenance.from_records("forest") if provenance is None else provenance
-    return forest_from_levels(
-        domain, attributes, patterns, branch_pool(domain.sizes), provenance=known, source=name
-    )
+    return forest_from_levels(domain, attributes, patterns, provenance=known, source=name)
 
 
 def _check_domain(domain: Domain) -> None:

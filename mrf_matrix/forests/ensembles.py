@@ -18,12 +18,7 @@ from mrf_matrix.base.arrays import Codes, Ints, Longs, checked_codes
 from mrf_matrix.base.checks import short_repr, whole_number
 from mrf_matrix.base.provenance import FOREST, ChosenTuple, Provenance, provenance_of
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import (
-    branch_pool,
-    check_growth,
-    forest_from_levels,
-    multiway_pattern,
-)
+from mrf_matrix.forests.assembly import check_growth, forest_from_levels
 from mrf_matrix.forests.forest import (
     Forest,
     LearnedStructureError,
@@ -394,11 +389,7 @@ def table_forest(
         levels.append(np.repeat(np.array(heads, dtype=np.int32), nodes))
         nodes = [count * sizes[table[0]] for count, table in zip(nodes, left, strict=True) if table]
         left = [table[1:] for table in left if table]
-    start = multiway_pattern(sizes)
-    patterns = [np.full(len(level), start, dtype=np.int32) for level in levels]
-    return forest_from_levels(
-        domain, levels, patterns, branch_pool(sizes), provenance=provenance, source=source
-    )
+    return forest_from_levels(domain, levels, provenance=provenance, source=source)
 
 
 def balanced_blocks(attributes: Iterable[int], sizes: Sequence[int], n_blocks: int) -> list[Block]:

@@ -14,7 +14,6 @@ from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
     Boxes,
-    branch_pool,
     check_growth,
     concatenate,
     forest_from_levels,
@@ -359,7 +358,6 @@ class SimplifiedBreimanTrees:
             domain,
             attributes,
             patterns,
-            branch_pool(domain.sizes),
             provenance=Provenance.from_records("forest"),
             source="simplified Breiman trees",
         )

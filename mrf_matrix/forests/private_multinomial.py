@@ -14,7 +14,7 @@ from mrf_matrix.base.arrays import Longs, Seed, plain_array
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import Boxes, branch_pool, forest_from_levels
+from mrf_matrix.forests.assembly import Boxes, forest_from_levels
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.growth import Criterion, Impurity, check_probability
 from mrf_matrix.forests.growth.private import (
@@ -313,7 +313,6 @@ class PrivateMultinomialTrees:
             domain,
             attributes,
             patterns,
-            branch_pool(domain.sizes),
             provenance=provenance,
             source=f"private multinomial trees{remark}",
         )

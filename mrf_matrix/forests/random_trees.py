@@ -13,15 +13,11 @@ from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
     Boxes,
-    branch_pool,
     check_growth,
     forest_from_levels,
-    multiway_pattern,
     threshold_pattern,
 )
 from mrf_matrix.forests.forest import Forest, RandomState
-
-Level = tuple[list[Ints], list[Ints]]
 
 _SMALLER = "lower n_trees or max_depth, give fewer attributes, or coarsen the domain"
 
@@ -113,22 +109,19 @@ class RandomTrees:
         generator = np.random.default_rng(random_state)
         usable = splittable_attributes(domain, self.attributes)
         if self.splits == "multiway":
-            attribute, pattern = self._multiway(domain, usable, generator)
-        else:
-            attribute, pattern = self._binary(domain, usable, generator)
-        name = {"multiway": "random multi-way trees", "binary": "random binary trees"}
+            levels = self._multiway(domain, usable, generator)
+            return forest_from_levels(
+                domain, levels, provenance=FOREST, source="random multi-way trees"
+            )
+        attribute, pattern = self._binary(domain, usable, generator)
         return forest_from_levels(
-            domain,
-            attribute,
-            pattern,
-            branch_pool(domain.sizes),
-            provenance=FOREST,
-            source=name[self.splits],
+            domain, attribute, pattern, provenance=FOREST, source="random binary trees"
         )
 
-    def _multiway(self, domain: Domain, usable: Bools, generator: np.random.Generator) -> Level:
+    def _multiway(
+        self, domain: Domain, usable: Bools, generator: np.random.Generator
+    ) -> list[Ints]:
         sizes = np.asarray(domain.sizes, dtype=np.int64)
-        start = multiway_pattern(domain.sizes)
         available = np.tile(usable, (self.n_trees, 1))
         attributes, total = [], self.n_trees
         for _ in range(min(self.max_depth, int(usable.sum()))):
@@ -140,9 +133,11 @@ class RandomTrees:
             available[np.arange(len(chosen)), chosen] = False
             available = np.repeat(available, fan, axis=0)
         attributes.append(np.full(len(available), -1, dtype=np.int32))
-        return attributes, [np.full(len(level), start, dtype=np.int32) for level in attributes]
+        return attributes
 
-    def _binary(self, domain: Domain, usable: Bools, generator: np.random.Generator) -> Level:
+    def _binary(
+        self, domain: Domain, usable: Bools, generator: np.random.Generator
+    ) -> tuple[list[Ints], list[Ints]]:
         boxes = Boxes.whole(domain.sizes, self.n_trees)
         attributes, patterns, total = [], [], self.n_trees
         for _ in range(self.max_depth):
