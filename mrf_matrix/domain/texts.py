@@ -30,7 +30,7 @@ from mrf_matrix.domain.columns import Column
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 BOOLEANS = {"true": True, "false": False}
 UNREADABLE = object()
-"""Stands for a value that is of no kind expected, where such values have a code."""
+"""A value of no kind expected, where such values have a code."""
 
 Key = TypeVar("Key", bound=Hashable)
 Reader = Callable[[object], object]
@@ -180,7 +180,7 @@ def distinct_values(attribute: Attribute, values: Sequence[object]) -> tuple[Lon
 
 
 def known_values(attribute: Attribute) -> str:
-    """Return what a message says of the values that an attribute knows."""
+    """Return the values that an attribute knows, in words."""
     if attribute.is_binned:
         kind = "dates" if attribute.is_date else "numbers"
         return f"{kind} (edges {name_some(map(str, attribute.edges or ()))})"
@@ -188,9 +188,9 @@ def known_values(attribute: Attribute) -> str:
 
 
 def value_reader(attribute: Attribute, decimal: str = ".") -> Reader:
-    """Return what tells a value's meaning: a category, a number or a date's text, or None.
+    """Return a reader of values: each becomes a category, a number, the text of a date, or None.
 
-    A value without a meaning stays as it is, so that encoding judges it. `decimal`: the mark by
+    A value that it cannot read stays as it is, so that encoding judges it. `decimal`: the mark by
     which texts write decimals.
     """
     if attribute.groups is not None:
@@ -207,7 +207,7 @@ def value_reader(attribute: Attribute, decimal: str = ".") -> Reader:
 
 @dataclass(frozen=True)
 class OtherNotation:
-    """A text that writes a number as its file does not: by a point, where commas are declared."""
+    """A number written in another notation than its file's: by a point, where commas are declared."""
 
     text: str
 
@@ -216,7 +216,7 @@ class OtherNotation:
 
 
 def _decimal_reader(inner: Reader, attribute: Attribute, decimal: str) -> Reader:
-    """Return a meaning of texts that write decimals by a mark other than the point.
+    """Return a reader of texts that write decimals by another mark than the point.
 
     A category or mark of missing values that is spelled so is itself. Text categories and groups
     of codes take points too, as text, which no mark changes.
@@ -239,7 +239,7 @@ def _decimal_reader(inner: Reader, attribute: Attribute, decimal: str) -> Reader
 
 
 def _lenient_reader(inner: Reader, attribute: Attribute) -> Reader:
-    """Return a meaning by which what is no number, or no date, is missing."""
+    """Return a reader to which what is no number, or no date, is missing."""
 
     def read(value: object) -> object:
         found = None if is_missing(value) else inner(value)
@@ -303,7 +303,7 @@ def _number_reader(attribute: Attribute) -> Reader:
 
 
 def _date_reader(attribute: Attribute) -> Reader:
-    """Return what finds marks, as texts, numbers or days; of a number its digits: 20200131."""
+    """Return a reader of dates; a number is read by its digits, 20200131."""
     (marks, numbers), days = _marks(attribute), _days(attribute)
 
     def read(value: object) -> object:
@@ -318,7 +318,7 @@ def _date_reader(attribute: Attribute) -> Reader:
 
 
 def _group_reader(attribute: Attribute) -> Reader:
-    """Return what finds declared marks first, then codes, which may begin with NA, then NA."""
+    """Return a reader of codes: declared marks first, then codes (NA12 is one), then usual marks."""
     group_of, (marks, marked) = GroupOfCode(attribute.groups or ()), _marks(attribute)
 
     def read(value: object) -> object:
@@ -331,7 +331,7 @@ def _group_reader(attribute: Attribute) -> Reader:
 
 
 def _category_reader(attribute: Attribute) -> Reader:
-    """Return what finds a category by its spelling, or by the number or boolean that it is."""
+    """Return a reader of categories, by their spelling or the number or boolean that they are."""
     known, listed = attribute.categories, listed_categories(attribute)
     texts = {one for one in listed if isinstance(one, str)}
     numbers = _numbered_categories(listed)
@@ -378,7 +378,7 @@ def _numbered_categories(categories: Sequence[object]) -> dict[object, object]:
 
 
 def _boolean_categories(categories: Sequence[object]) -> dict[object, object]:
-    """Return categories by the booleans they are, or else spell, where one alone spells it."""
+    """Return categories by the booleans that they are, or that one text alone spells."""
     found: dict[object, object] = {}
     for text, truth in BOOLEANS.items():
         spelled = [one for one in categories if isinstance(one, str) and one.lower() == text]
