@@ -207,7 +207,7 @@ def value_reader(attribute: Attribute, decimal: str = ".") -> Reader:
 
 @dataclass(frozen=True)
 class OtherNotation:
-    """A number written in another notation than its file's: by a point, where commas are declared."""
+    """A number written otherwise than its file declares: by a point, where marks are commas."""
 
     text: str
 
@@ -318,7 +318,7 @@ def _date_reader(attribute: Attribute) -> Reader:
 
 
 def _group_reader(attribute: Attribute) -> Reader:
-    """Return a reader of codes: declared marks first, then codes (NA12 is one), then usual marks."""
+    """Return a reader of codes: declared marks first, then codes (NA12), then usual marks."""
     group_of, (marks, marked) = GroupOfCode(attribute.groups or ()), _marks(attribute)
 
     def read(value: object) -> object:
