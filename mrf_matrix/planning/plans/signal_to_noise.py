@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mrf_matrix.base.provenance import is_charged
+from mrf_matrix.base.provenance import current_spending
 from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import Mechanism
@@ -265,7 +265,7 @@ def weigh_signals(
 
     def check_and_weigh(plan: Any) -> None:
         check(plan)
-        if is_charged():
+        if current_spending() is not None:
             return
         found = verdict_of(plan, n_records)
         verdicts.append(found)

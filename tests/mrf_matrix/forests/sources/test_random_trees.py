@@ -147,7 +147,7 @@ def test_negative_control_a_draw_that_favours_large_attributes_is_rejected():
         ({"n_trees": 2.5}, TypeError, "n_trees=2.5"),
         ({"n_trees": True}, TypeError, "n_trees=True"),
         ({"max_depth": -1}, ValueError, "max_depth=-1: expected at least 0"),
-        ({"splits": "ternary"}, ValueError, "'multiway' or 'binary'"),
+        ({"splits": "ternary"}, ValueError, "'multiway', 'binary'"),
         ({"attributes": "age"}, TypeError, "sequence of names"),
     ],
 )
