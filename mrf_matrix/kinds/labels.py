@@ -128,13 +128,13 @@ class Labels(Kind):
         plan = label_plan(domain, known.budget, np.random.default_rng(0), **known.words)
         usable, count = set(usable_attributes(domain)), len(plan.cuts)
         cuts = list_of(structure["cuts"], "cuts", count, count)
-        return replace(plan, cuts=tuple(_cut(domain, usable, one) for one in cuts))
+        return replace(plan, cuts=tuple(_read_cut(domain, usable, one) for one in cuts))
 
 
 LABELS = Labels()
 
 
-def _cut(domain: Domain, usable: set[int], given: object) -> Cut:
+def _read_cut(domain: Domain, usable: set[int], given: object) -> Cut:
     """Return a cut with codes on both sides and the first below."""
     attribute, codes = list_of(given, "cuts", 2, 2)
     place = integer_of(attribute, "attribute", most=domain.n_attributes - 1)

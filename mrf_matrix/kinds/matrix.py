@@ -227,7 +227,7 @@ class Matrix(Kind):
                 f"product of at most {MOST_VIEWS}."
             )
         ensembles = tuple(
-            _ensemble_from(_folder(number), one, known.domain, known.fetch)
+            _read_ensemble(_folder(number), one, known.domain, known.fetch)
             for number, one in enumerate(given)
         )
         chosen = kind.allocation == "matrix"
@@ -370,7 +370,7 @@ def _ensemble_to_dict(number: int, part: PlanPart, chosen: bool) -> JsonObject:
     }
 
 
-def _ensemble_from(where: str, data: JsonObject, domain: Domain, fetch: Fetch) -> Ensemble:
+def _read_ensemble(where: str, data: JsonObject, domain: Domain, fetch: Fetch) -> Ensemble:
     last = domain.n_attributes - 1
     features = whole_numbers(data["features"], f"{where}: features", most=last)
     if not features or len(set(features)) < len(features):

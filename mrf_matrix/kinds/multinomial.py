@@ -170,7 +170,7 @@ class Multinomial(Kind):
         return trees_to_dict(plan.trees) | {"label_score": plan.label_score}
 
     def plan_from(self, known: PlanFields, structure: JsonObject) -> MultinomialPlan:
-        trees = trees_from(structure, known.domain, known.budget, known.neighboring)
+        trees = trees_from_dict(structure, known.domain, known.budget, known.neighboring)
         score = one_word("label_score", structure["label_score"], LABEL_SCORES)
         return MultinomialPlan(known.domain, trees, score, known.delta, known.n_records)
 
@@ -206,7 +206,7 @@ def trees_to_dict(trees: PrivateMultinomialTrees) -> JsonObject:
     return {key: getattr(trees, key) for key in sorted(TREE_KEYS)}
 
 
-def trees_from(
+def trees_from_dict(
     data: JsonObject, domain: Domain, budget: Budget, neighboring: str
 ) -> PrivateMultinomialTrees:
     """Return the trees that `trees_to_dict` wrote; the data may be untrusted.

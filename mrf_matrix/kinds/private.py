@@ -211,8 +211,8 @@ class Private(Kind):
             relation,
             known.n_records,
             known.delta,
-            balance=_step_of(structure["balance"], "choice", relation),
-            screening=_screening_of(structure["screening"], relation),
+            balance=_read_step(structure["balance"], "choice", relation),
+            screening=_read_screening(structure["screening"], relation),
             forest=forest,
         )
 
@@ -240,7 +240,7 @@ class Private(Kind):
             return kind.plan_of(inner, domain)
         structure = object_of(inner, "plan", COMMON | TABLES.structure_keys)
         plan = TABLES.plan_from(plan_fields(structure, domain), structure, chosen)
-        if kept is not None and not set(_blocks_of(plan) or ()) <= set(kept):
+        if kept is not None and not set(_measured_attributes(plan) or ()) <= set(kept):
             raise FieldError("announced: the forest measured other attributes than were kept.")
         return plan
 
@@ -332,7 +332,7 @@ def _screened_attributes(
     return None
 
 
-def _blocks_of(plan: Any) -> tuple[int, ...] | None:
+def _measured_attributes(plan: Any) -> tuple[int, ...] | None:
     """Return the attributes that a plan of tables measures; None of other plans."""
     part = getattr(plan, "parts", (None,))[0]
     return None if part is None else tuple(i for block in part.blocks for i in block)
@@ -353,24 +353,24 @@ def _step_to_list(step: ResidualStep | None) -> list[object] | None:
     return None if step is None else [step.measured, step.budget.to_dict()]
 
 
-def _step_of(given: object, kind: StepKind, neighboring: str) -> ResidualStep | None:
+def _read_step(given: object, kind: StepKind, neighboring: str) -> ResidualStep | None:
     if given is None:
         return None
     words, budget = list_of(given, "step", 2, 2)
     return ResidualStep(kind, line_of_text(words, "measured", 200), budget_of(budget), neighboring)
 
 
-def _screening_of(given: object, neighboring: str) -> Screening | None:
+def _read_screening(given: object, neighboring: str) -> Screening | None:
     if given is None:
         return None
     data = object_of(given, "screening", SCREENING_KEYS)
     choices = [
-        _step_of(one, "screening", neighboring)
+        _read_step(one, "screening", neighboring)
         for one in list_of(data["choices"], "choices", MOST_CHOICES, least=1)
     ]
     return Screening(
         tuple(one for one in choices if one is not None),
-        _step_of(data["enough"], "screening", neighboring),
+        _read_step(data["enough"], "screening", neighboring),
         fraction_of(data["told"], "told"),
         integer_of(data["most_cells"], "most_cells", least=1),
     )

@@ -94,7 +94,7 @@ class Tables(Kind):
     def plan_from(
         self, known: PlanFields, structure: JsonObject, chosen: Provenance | None = None
     ) -> Plan:
-        blocks = _blocks_of(structure["blocks"], known.domain)
+        blocks = _read_blocks(structure["blocks"], known.domain)
         one, other = whole_numbers(structure["weights"], "weights", least=1, length=2)
         part = weighted_blocks(
             known.domain,
@@ -120,7 +120,7 @@ def block_reason(choice: BlockChoice, n_records: int | None) -> str:
     return f"blocks were chosen by the domain alone, for {known} records"
 
 
-def _blocks_of(data: object, domain: Domain) -> tuple[tuple[int, ...], ...]:
+def _read_blocks(data: object, domain: Domain) -> tuple[tuple[int, ...], ...]:
     """Return blocks of attributes, each of them once, in rising order in a block."""
     last = domain.n_attributes - 1
     blocks = [whole_numbers(one, "blocks", most=last) for one in list_of(data, "blocks", least=1)]

@@ -26,7 +26,7 @@ from mrf_matrix.kinds.multinomial import (
     TREE_KEYS,
     Structures,
     composition_of,
-    trees_from,
+    trees_from_dict,
     trees_to_dict,
 )
 from mrf_matrix.mechanisms import calibrate
@@ -159,7 +159,7 @@ class TwoStage(Kind):
         plan = two_stage_plan(
             known.domain,
             known.budget,
-            trees_from(structure, known.domain, known.budget, known.neighboring),
+            trees_from_dict(structure, known.domain, known.budget, known.neighboring),
             parts=structure["parts"],
             structure_share=number_of(structure["share"], "share", most=1.0),
             measuring=given,
