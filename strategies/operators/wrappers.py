@@ -145,6 +145,9 @@ class Scaled(Weighted):
     def has_cheap_inverse(self) -> bool:
         return self.inner.has_cheap_inverse
 
+    def _rmatmat(self, left: Array) -> Array:
+        return self.weight * self.inner._rmatmat(left)
+
     def gram_dense(self) -> Array:
         return self.weight**2 * self.inner.gram_dense()
 
