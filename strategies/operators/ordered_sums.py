@@ -91,12 +91,6 @@ class OrderedGram:
         lower = np.outer(self.high, self.low)
         return np.minimum(np.outer(self.low, self.high), lower, out=lower)  # u / v rises
 
-    def factor_rows(self, start: int, stop: int) -> Array:
-        """Return rows of F (stop - start, n), with ``G = FᵀF``."""
-        rows = np.arange(start, stop)
-        held = np.arange(self.n) >= rows[:, None]
-        return np.sqrt(self.steps[start:stop, None]) * np.where(held, self.high, 0.0)
-
     def inverse_bands(self) -> tuple[Array, Array]:
         """Return the diagonal (n,) and the side diagonal (n - 1,) of ``G⁻¹``.
 

@@ -230,7 +230,7 @@ def of_windows() -> dict[str, Case]:
             (gram, WindowLoss(windows, gram)),
             (ranges, RangeLoss(windows, ranges)),
         ):
-            rows = gram.factor_rows(0, 24) if known is gram else ranges.to_dense()
+            rows = np.linalg.cholesky(gram.to_dense()).T if known is gram else ranges.to_dense()
             cases[f"{type(loss).__name__} {sizes}"] = (
                 loss, roots,
                 lambda x, known=known, sizes=sizes: Descent(known, sizes, 1, x).matrix().to_dense(),
