@@ -19,6 +19,7 @@ from strategies.operators import (
     RowKronecker,
     RowScaled,
     Scaled,
+    Stack,
     memory_cap,
 )
 from tests.strategies.workloads import (
@@ -320,3 +321,11 @@ def test_a_total_beside_the_cells(n: int) -> None:
     workload = np.vstack([np.eye(n), total(n).to_dense()])
     best = gaussian_optimum(workload)
     assert best * 0.999 <= lower_bound(workload) <= best * (1 + 1e-6)
+
+
+def test_paths_one_below_another_are_bounded_by_their_rows() -> None:
+    """Each row has an entry of 1, wherever it is; a row that no cell meets counts for nothing."""
+    cells = np.eye(6, dtype=bool)
+    paths = [RowKronecker.from_masks([one]) for one in (cells[:3], cells[3:], cells[:1] & False)]
+    assert lower_bound(Stack(paths[:2]), "l1") == pytest.approx(6)
+    assert lower_bound(Stack(paths), "l1") == pytest.approx(6)
