@@ -1,9 +1,8 @@
-"""What one fit may answer, and has answered: each batch of queries is a plan that a curator takes.
+"""Answers to queries: each batch is a plan, and a curator takes it when its queries come.
 
-The budget is an equal share for each batch, deferred to the plan that its public queries pick. A
-batch is charged when it is taken, so that nobody pays for queries that nobody asks. All that it
-told is kept before anything is worked out of it: votes, intervals and the report follow at no cost,
-as often as one likes.
+Every batch has an equal share of the budget, deferred to the plan that its public queries pick. A
+batch is charged when it is taken: nobody pays for queries that nobody asks. Its releases are kept
+first. Votes, intervals and the report follow from them at no cost, as often as one likes.
 """
 
 from collections.abc import Iterator, Sequence

@@ -41,10 +41,11 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def commit_on_success(fit: Fit) -> Fit:
-    """Return `fit` as it works on a copy, which has the parameters as they stand when it is called.
+    """Return `fit` so that it works on a copy, whose state the object takes once it succeeds.
 
-    So two fits of one object at the same time leave the one or the other. One that fails before it
-    pays leaves the object as it was; of one that fails later, its `failed_` alone is kept.
+    The copy has the parameters as they stand at the call, so two fits of one object at the same
+    time leave the one or the other. A fit that fails before it pays leaves the object as it was.
+    One that fails later leaves its `failed_` alone.
     """
 
     @wraps(fit)

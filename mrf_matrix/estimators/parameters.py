@@ -41,11 +41,11 @@ COMPOSED = ("Parameters", "Attributes")
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def parameters(cls: type[Class]) -> type[Class]:
-    """Return the class with an ``__init__`` of all its parameters, and with all of them described.
+    """Return the class with an ``__init__`` and a docstring of all its parameters.
 
-    `cls`: its annotated attributes are parameters; all have defaults. Its docstring describes those
-    that are its own, or mean something else than in the group that they come from, by a type in
-    words; defaults are added to it.
+    `cls`: its annotated attributes are parameters; all have defaults. Its docstring documents the
+    parameters defined here, and those whose meaning differs from the inherited group. Defaults are
+    added to it.
     """
     made = dataclass(kw_only=True, eq=False, repr=False)(cls)
     composed: type[Class] = made

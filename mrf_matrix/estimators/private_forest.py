@@ -60,8 +60,8 @@ class PrivateForestClassifier(FitsByPlan):
     for 1 to 4 % of the budget: how rare the rarer class is; what follows is planned for it. The
     whole budget is charged once, before the first release.
 
-    Neighbouring codes of long ordered attributes are counted as one, see `Domain.coarser`: bins
-    that are finer tell less of noisy counts than they cost. ``domain_`` has the bins.
+    Neighbouring codes of long ordered attributes are counted as one, see `Domain.coarser`: finer
+    bins cost more in noise than they add in signal. ``domain_`` has the bins.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class PrivateData(Protocol):
         """What all that is released of them rests on: their domain, and what counts carry."""
 
     def check_records(self, what: str) -> None:
-        """Refuse what needs every record by itself, where there are counts alone."""
+        """Raise if individual records are needed but only counts are available."""
 
     def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> TableSource:
         """Return what the tables over the asked attributes are taken from.
@@ -184,7 +184,7 @@ def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
 
 
 HELD = 1 << 27
-"""Bytes of codes that may be held of counted data: a fit from them takes five times that."""
+"""Memory limit in bytes for records written out from counts; a fit needs five times as much."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Before anything is measured: noise that may be drawn, and a ledger that pays for it."""
+"""Checks before measuring: the noise can be drawn, and the ledger can pay."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -202,7 +202,7 @@ class PlanKind:
 def record_coins(
     noise: object, budget: PureDP | ZCDP, seed: int | np.random.Generator | None
 ) -> np.random.Generator:
-    """Return what throws the records' coins: never seeded in a private release.
+    """Return the generator that assigns records to trees: never seeded in a private release.
 
     The coin of a record depends neither on its values nor on other records, so adding a record
     moves no other, and replacing one changes nothing but itself. A seed gives coins by place,
@@ -283,7 +283,7 @@ KINDS: tuple[PlanKind, ...] = (
 )  # fmt: skip
 """Every kind of plan; the first of a name is that of its usual allocation."""
 
-UNSAID: object = object()  # what stands for a word that was not said
+UNSAID: object = object()  # sentinel for an omitted argument
 
 
 def kinds_named(kind: object) -> tuple[PlanKind, ...]:

@@ -55,7 +55,7 @@ class RowObjective:
 
     @classmethod
     def of(cls, rows: int, objective: object, weights: object, groups: object) -> "RowObjective":
-        """Return what a user's words mean for so many answers, or refuse by name."""
+        """Validate objective, weights and groups for so many answers."""
         aim = Aim.of(Identity(rows), objective, groups)
         return cls(
             aim.objective, None if weights is None else checked_weights(weights, rows), aim.groups
