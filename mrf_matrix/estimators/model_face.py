@@ -1,4 +1,4 @@
-"""Classifiers that ask a model: it was fitted, or released before."""
+"""Classifiers that predict by a model, fitted or released before."""
 
 from typing import Any, NoReturn, Self
 
@@ -219,7 +219,7 @@ class ModelVotes(VoteIntervals, BaseForestClassifier):
 
     @property
     def spent(self) -> Budget:
-        """What was spent on it."""
+        """The budget that was spent on it."""
         budget: Budget = self._model.plan.budget
         return budget
 

@@ -60,7 +60,7 @@ GO_ON = ", and go_on(X, y) takes the steps that are left, at no charge"
 
 @dataclass(frozen=True, eq=False)
 class FailedFit:
-    """What a fit left that failed once it was paid for; no record is in it."""
+    """Remains of a fit that failed once it was paid for; no record is in it."""
 
     kind: Kind
     plan: Any  # what was announced
@@ -98,7 +98,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
 
     _kind: ClassVar[Kind]
     _spent: ClassVar[str] = SPENT
-    """What an error says that comes after the charge."""
+    """Note on errors that come after the charge."""
 
     def plan(self) -> Any:
         """Return what `fit` would release, without data; the same with an integer `random_state`.

@@ -271,7 +271,7 @@ class LabelTreeClassifier(FitsByPlan):
 
 
 BESIDE = ("tables", "additive")
-"""What may be beside a tree."""
+"""Tables that stand beside a tree."""
 
 
 @parameters

@@ -1,4 +1,4 @@
-"""What private tables are counted from: here records in memory, whose domain is public.
+"""Sources of private tables: records in memory, whose domain is public.
 
 An estimator decides without data what it measures, and asks for its tables then: over the cells
 of some attributes, or over the leaves of a public forest. Where the data are is known here, and in
@@ -69,7 +69,7 @@ class EncodedRecords(PrivateValue):
     codes: Codes  # (N, d)
     labels: Codes  # (N,)
     kept: dict[type, Any] = field(default_factory=dict)
-    """What was last worked out of them, by its kind: **private**."""
+    """Tables counted last, by their kind: **private**."""
 
     @property
     def n_classes(self) -> int:
@@ -189,7 +189,7 @@ HELD = 1 << 27
 
 @dataclass(frozen=True)
 class DataCapabilities:
-    """What private data can give, known in public."""
+    """Tables and records that private data can serve, known in public."""
 
     records: bool  # every record by itself, as residuals need
     tables: bool  # tables of any attributes that are asked for later, as screening needs
@@ -305,7 +305,7 @@ SAID = {
         "Unknown label type: expected classes, neither continuous numbers nor several columns."
     ),
 }
-"""What is said where scikit-learn's text, which quotes arrays and shapes, holds these words."""
+"""Our words for errors of scikit-learn that hold these, and quote arrays and shapes."""
 
 
 QUOTED = (
@@ -316,7 +316,7 @@ QUOTED = (
     "Sparse data",
     "sparse",
 )
-"""What marks a text that tells of features and types only."""
+"""Words of errors that tell of features and types only."""
 
 
 def validate_training(

@@ -73,7 +73,7 @@ UNTRACKED = UntrackedSpending()
 
 @dataclass(frozen=True)
 class BudgetRequest:
-    """What one release costs, and the ledger that pays for it, if there is one.
+    """The cost of one release, and the ledger that pays for it, if there is one.
 
     `check` comes before the records are read, `charge` just before they are measured; both
     refuse what the ledger cannot pay, and noise that could not be drawn.

@@ -1,4 +1,4 @@
-"""What releases imply: tables measured at once, one after another, or labels alone."""
+"""Posteriors of releases: tables measured at once, one after another, or labels alone."""
 
 from typing import TYPE_CHECKING
 

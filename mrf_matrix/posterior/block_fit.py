@@ -237,7 +237,7 @@ class EffectPrior:
 
     @cached_property
     def constraint(self) -> Array:
-        """What keeps effects centred, shape (n, n): not scaled by the learned variance."""
+        """Precision that keeps effects centred, (n, n): not scaled by the learned variance."""
         return np.full((self.size, self.size), FIRM / self.size)
 
 
@@ -255,7 +255,7 @@ LEAST_INTERCEPT = 0.01
 
 @dataclass(frozen=True, eq=False)
 class BlockModel:
-    """What does not change while a block is fitted."""
+    """Table, priors and design of a block, the same at every step of its fit."""
 
     table: BlockTable
     priors: tuple[EffectPrior, ...]  # one for each attribute of the block

@@ -1,4 +1,4 @@
-r"""What releases imply of several classes: a score for each, as for the log odds of two.
+r"""Posterior of several classes while a residual forest learns: a score for each.
 
 .. math:: F_c(x) = f_c + \sum_B g_{c,B}(x_B), \qquad p = \mathrm{softmax}(F).
 

@@ -1,4 +1,4 @@
-r"""What labels of cells imply, with class counts where released too, and their pool with tables.
+r"""Posteriors of labels of cells, with class counts where released, and their pool with tables.
 
 Of each cell there are weighted draws of its class shares. A cell that released its label alone says
 the same as every other one of that label; noisy counts tell each by itself.

@@ -1,4 +1,4 @@
-r"""What the releases of a residual forest imply: log odds as a sum of tables.
+r"""The posterior of a residual forest: log odds as a sum of tables.
 
 .. math:: F(x) = f_0 + \sum_B g_B(x_B)
 
@@ -293,7 +293,7 @@ class PoolingSettings:
 
 @dataclass(frozen=True, eq=False)
 class ResidualState:
-    """What releases imply, as frozen values.
+    """The posterior of one column while a residual forest learns.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which kind of forest suits a claim: one table of rules, by public numbers alone."""
+"""The kind of forest for a claim, by one table of rules over public numbers."""
 
 from mrf_matrix.planning.auto.choices import Screening
 from mrf_matrix.planning.auto.plan import AutoPlan, auto_plan, plan_after_choice

@@ -1,4 +1,4 @@
-r"""What is asked of the records before a forest is planned: choices among few, each paid for.
+r"""Private choices before a forest is planned: among few options, each paid for.
 
 **Screening.** Few attributes are chosen privately before anything is counted, or all are kept.
 

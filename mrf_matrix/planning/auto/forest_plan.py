@@ -42,7 +42,7 @@ SMALLEST_SHARE = Fraction(1, 10)
 
 @dataclass(frozen=True, eq=False)
 class PooledPlan(StepTable):
-    """What a pooled forest will release, decided without data."""
+    """The plan of a tree of labels beside tables, decided without data."""
 
     title = "tree of labels beside tables"
 

@@ -50,7 +50,7 @@ TABLE = "`RULES` of mrf_matrix.planning, printed in docs/private/choices.md"
 
 @dataclass(frozen=True)
 class AutoPlan(StepTable):
-    """What will be measured and why, decided without data."""
+    """The kind of forest and the rule that takes it, decided without data."""
 
     facts: Facts  # the public numbers that decided
     row: int  # of the table of rules, `RULES`, from 0
@@ -148,19 +148,19 @@ class AutoPlan(StepTable):
 
     @property
     def verdict(self) -> Verdict:
-        """What noise leaves: of the whole budget, whatever is chosen on the way."""
+        """Signal and noise of the whole budget, whatever is chosen on the way."""
         return verdict_of(self)
 
     @property
     def budget_after_balance(self) -> Budget:
-        """What the choice of how rare the rarer class is leaves, where it is made."""
+        """The budget after the choice of how rare the rarer class is, where it is made."""
         if self.balance is None:
             return self.share
         return self.share.of(self.share.exact - self.balance.budget.exact)
 
     @property
     def rest(self) -> Budget:
-        """What is left for the forest beside screening."""
+        """The budget of the forest, after screening."""
         return budget_after_screening(self.screening, self.share)
 
     @cached_property

@@ -1,4 +1,4 @@
-r"""Which kind of forest suits a claim: one table, read from the top, by public numbers alone.
+r"""The kind of forest for a claim: one table of rules over public numbers, read from the top.
 
 The *signal* is :math:`N\varepsilon`: how far all N records move the log probability of a choice.
 It is half of that under replace-one neighbours, and :math:`N\sqrt{8\rho}/0.4` under zCDP, which is
@@ -150,7 +150,7 @@ class Facts:
 
     @property
     def suits_residuals(self) -> bool:
-        """Whether records outweigh the noise of residuals, and tables see no more than these."""
+        """Whether records outweigh the noise of residuals, and no table would see more."""
         domain, budget, known = self.domain, self.budget, self.n_records
         d, k = domain.n_attributes, domain.n_classes
         if known is None or not self.records or not (self.two or budget.norm == "l2"):
@@ -167,7 +167,7 @@ class Facts:
 
     @cached_property
     def screening(self) -> Screening | None:
-        """How attributes would be chosen first; None where all are kept.
+        """The choices of attributes that would come first; None where all are kept.
 
         Where all may be kept and Gaussian noise is at hand, all are: a choice under zCDP has a
         small rate, and tables of all attributes cost no more than a root of each.

@@ -69,7 +69,7 @@ STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 28, 36, 48, 62, 80, 100, 128)
 
 @dataclass(frozen=True)
 class BlockChoice:
-    """How blocks are chosen, in the words of a user: the design of a plan of tables."""
+    """The design of a plan of tables, in a user's words: how its blocks are chosen."""
 
     n_blocks: object = "auto"  # number of blocks of all attributes; "auto" chooses
     # the attributes of each block by hand, by position or name; then none are chosen
@@ -82,7 +82,7 @@ class BlockChoice:
 
 @dataclass(frozen=True)
 class BlockDesign:
-    """What to measure, and why."""
+    """Blocks to measure, and what they are worth."""
 
     # positions of the attributes of every block; attributes in none are not measured
     blocks: tuple[Block, ...]

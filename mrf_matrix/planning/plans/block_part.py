@@ -81,7 +81,7 @@ class BlockPart(PlanPart):
 
     @property
     def row_factors(self) -> Array:
-        """What a noise draw is divided by to be in records, shape (o,)."""
+        """Divisors that turn noise draws into records, shape (o,)."""
         return _row_weights(self.weights, self.workload.shape[0]) * float(
             self.mechanism.rounded.scale
         )

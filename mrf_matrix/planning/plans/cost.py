@@ -1,4 +1,4 @@
-"""What a release will take: seconds by counts of operations, and the sizes of its arrays.
+"""Expected cost of a release: seconds by counts of operations, and the sizes of its arrays.
 
 Seconds are an order of magnitude, no promise: over the eleven shapes that the prices below were
 fitted to, 0.6 to 1.9 times the time taken; on six others 0.5 to 1.2 times. Take them as right to a

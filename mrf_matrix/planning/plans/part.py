@@ -143,7 +143,7 @@ class PlanPart:
 
     @cached_property
     def _objective_square(self) -> float:
-        """What is made small, for noise of variance one."""
+        """The objective of the squared errors, for noise of variance one."""
         asked = self.aim.workload
         if asked is None:
             return self.aim.value(self.row_squares)
@@ -196,7 +196,7 @@ class PlanPart:
 
     @property
     def judged_workload(self) -> Operator | None:
-        """What coarser integers are judged by; None where the answers are measured themselves."""
+        """The workload that judges coarser integers; None where answers are measured themselves."""
         return None if self.strategy is None else self.workload
 
     def lighter(self, largest_scale: int) -> "PlanPart":

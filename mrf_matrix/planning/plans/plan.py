@@ -60,7 +60,7 @@ class Plan(PlannedErrors, StepTable):
 
     @property
     def questions(self) -> tuple[KeptTable, ...]:
-        """What each step asks of tables that were counted before, one an ensemble."""
+        """The question of each step, one an ensemble, to tables that were counted before."""
         made = KeptVotes if self.kind.counts_votes else KeptTable
         forests = [part.ensemble.forest for part in self.parts]
         leaves = self.kind.is_disjoint

@@ -81,7 +81,7 @@ OF_TREES = (
 
 @dataclass(frozen=True, repr=False)
 class PlanKind:
-    """What a plan measures, and what its answers are: one row for each word and allocation."""
+    """Measurement and answers of a kind of plan: one row for each word and allocation."""
 
     name: str  # the word of `mrf_matrix.base.kinds`
     votings: tuple[str, ...]  # rules that the kind knows, its default first
@@ -113,7 +113,7 @@ class PlanKind:
 
     @property
     def table_rows(self) -> str:
-        """What the private table has a row for."""
+        """The rows of the private table: "cells" or "leaves"."""
         return "leaves" if self.is_disjoint else "cells"
 
     @property

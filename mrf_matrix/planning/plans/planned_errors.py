@@ -25,7 +25,7 @@ from mrf_matrix.release.plan import KeptTable, KeptVotes, StrategyStep
 from strategies.operators import Marginals
 
 SIGNAL_CHECK: ContextVar[Callable[[Any], None] | None] = ContextVar("weigh_signals", default=None)
-"""What weighs the signal of every plan before it is paid for, see `weigh_signals`."""
+"""The check of signal against noise of every plan before it is charged, see `weigh_signals`."""
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def leaf_shares(part: PlanPart) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlannedErrors:
-    """What a plan measures and answers, and the errors that follow.
+    """A plan's measurements and answers, and the errors that follow.
 
     An *answer* is what the release gives: a leaf's value in one class ("matrix", "tables"), or
     a query's vote total in one class ("batch", "subsample"). Errors are in records, per class.
@@ -109,7 +109,7 @@ class PlannedErrors:
 
     @property
     def budget(self) -> PureDP | ZCDP:
-        """What the release will spend in all."""
+        """The whole budget of the release."""
         return total_budget([part.mechanism.budget for part in self.parts])
 
     @property
@@ -221,13 +221,13 @@ class PlannedErrors:
 
     @property
     def objective(self) -> str:
-        """What is made small: "total" or "max" of the answers, or "votes" of all cells."""
+        """The objective in use: "total" or "max" of the answers, or "votes" of all cells."""
         votes = any(part.aim.workload is not None for part in self.parts)
         return "votes" if votes else self.aim.objective
 
     @property
     def error(self) -> float:
-        """What is made small: the objective's expected squared error, over all classes.
+        """The objective's expected squared error, over all classes.
 
         Of answers with their weights, `total` where nothing else was asked. Where strategies are
         chosen for votes: the sum over all cells of every ensemble.

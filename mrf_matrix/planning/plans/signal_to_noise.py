@@ -1,4 +1,4 @@
-"""Whether noise leaves anything of a release: one verdict, from public numbers alone.
+"""Signal against noise of a release: one verdict, from public numbers alone.
 
 Two rules. Whatever is measured, a private model of few records may be right less often than the
 majority class: records times ε say so. And a typical answer holds records and noise, whose ratio
@@ -51,7 +51,7 @@ class NoiseError(ValueError):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What noise leaves of a release, known without data; `verdict_of` makes it."""
+    """Signal and noise of a release, known without data; `verdict_of` makes it."""
 
     unit: str
     # root-mean-square noise of a typical answer in one class, in records (or votes)
@@ -86,7 +86,7 @@ class Verdict:
 
     @property
     def advice(self) -> str:
-        """What to make of it."""
+        """A recommendation in a few words."""
         if self.records is None:
             return "the public number of records would say whether that is much"
         if self.is_hopeless:

@@ -1,4 +1,4 @@
-r"""How a plan measures: by the user's strategy, or that of least expected error among those found.
+r"""The strategy that a plan measures: the user's own, or the one of least expected error.
 
 `strategies.select` ranks by the loss, the error under continuous noise of variance ``2 Δ²/ε²``
 (Laplace) or ``Δ²/2ρ`` (Gaussian). What is drawn is noise of integers, which has less: with
@@ -130,7 +130,7 @@ LEAVES, VOTES = "leaves", "votes"  # what strategies of matrix forests are chose
 
 @dataclass(frozen=True, eq=False)
 class MeasurementSpec:
-    """How a plan spends: what is not the forests' design."""
+    """Budget, noise, objective and search of a plan: all but the forests' design."""
 
     budget: Budget  # of the whole plan
     neighboring: str = "add_remove"

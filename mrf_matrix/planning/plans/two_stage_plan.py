@@ -53,7 +53,7 @@ class GrowthStep:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoStagePlan(StepTable):
-    """One budget for structure and leaf counts: who sees which records, and what each spends."""
+    """One budget for structure and leaf counts: records and share of each stage."""
 
     title = "two-stage forest"
 

@@ -67,7 +67,7 @@ class OutOfTime(Exception):
 
 
 class DesignTrials:
-    """What every process of a search knows; it holds no state that a trial changes."""
+    """Trials of designs, the same in every process; no trial changes its state."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-r"""What a search for a design minimises: functions of a `Plan`, none of which sees data.
+r"""Objectives of a search for a design: functions of a `Plan`, none of which sees data.
 
 ``accuracy``
     One minus the expected accuracy under public priors of data (`TargetPrior`;
