@@ -351,14 +351,20 @@ def test_what_does_not_fit_in_memory_is_refused_in_the_same_words_for_any_record
 # A fit that fails once it was paid for -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [one for one in MODELS if one not in BY_COINS + AT_ONCE])
-def test_a_fit_that_fails_keeps_its_transcript_and_goes_on_at_no_charge(kind, monkeypatch):
-    ledger = PrivacyLedger(epsilon=1)
-    model, codes, labels = unfitted(kind, epsilon=0.75, ledger=ledger)
+def fail_after_payment(model, codes, labels, monkeypatch):
+    """Let a fit fail at its last check, and return what it raised."""
     with monkeypatch.context() as patched:
         patched.setattr(LAST_CHECK, lambda self: 1 / 0, raising=False)
         with pytest.raises(ZeroDivisionError) as caught:
             model.fit(codes, labels)
+    return caught
+
+
+@pytest.mark.parametrize("kind", [one for one in MODELS if one not in BY_COINS + AT_ONCE])
+def test_a_fit_that_fails_keeps_its_transcript_and_goes_on_at_no_charge(kind, monkeypatch):
+    ledger = PrivacyLedger(epsilon=1)
+    model, codes, labels = unfitted(kind, epsilon=0.75, ledger=ledger)
+    caught = fail_after_payment(model, codes, labels, monkeypatch)
     assert any("go_on" in note for note in caught.value.__notes__)
     assert not hasattr(model, "privacy_report_")
     told = model.transcript_.outcomes
@@ -375,10 +381,7 @@ def test_a_fit_by_coins_that_fails_keeps_its_transcript_and_does_not_go_on(kind,
     """Coins are in no transcript: thrown anew they would show a record elsewhere."""
     ledger = PrivacyLedger(epsilon=1)
     model, codes, labels = unfitted(kind, epsilon=0.75, ledger=ledger)
-    with monkeypatch.context() as patched:
-        patched.setattr(LAST_CHECK, lambda self: 1 / 0, raising=False)
-        with pytest.raises(ZeroDivisionError) as caught:
-            model.fit(codes, labels)
+    caught = fail_after_payment(model, codes, labels, monkeypatch)
     assert not any("go_on" in note for note in caught.value.__notes__)
     assert model.transcript_.outcomes
     with pytest.raises(ValueError, match="by coins"):
@@ -393,10 +396,7 @@ def test_a_fit_by_coins_that_fails_keeps_its_transcript_and_does_not_go_on(kind,
 def test_what_is_left_is_taken_once_whoever_has_a_copy(kind, copied, monkeypatch):
     """Steps that are drawn twice would cost twice, and are paid once."""
     model, codes, labels = unfitted(kind)
-    with monkeypatch.context() as patched:
-        patched.setattr(LAST_CHECK, lambda self: 1 / 0, raising=False)
-        with pytest.raises(ZeroDivisionError):
-            model.fit(codes, labels)
+    fail_after_payment(model, codes, labels, monkeypatch)
     other = copied(model)
     assert other.transcript_.outcomes
     model.go_on(codes, labels)

@@ -2,19 +2,16 @@
 
 import numpy as np
 import pytest
-from car_forests import ASKED, CAR, CAR_DOMAIN, fitted_to_car
+from car_forests import ASKED, CAR, CAR_DOMAIN, fitted_to_car, stumps
 from sklearn.naive_bayes import CategoricalNB
 
 from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
-    RandomTrees,
-    load_dataset,
     load_model,
     save_model,
 )
 from mrf_matrix.estimators import from_release
-from mrf_matrix.forests import concatenate
 from mrf_matrix.study import expected_calibration_error
 
 # Coverage ----------------------------------------------------------------------------------------
@@ -164,20 +161,6 @@ def test_a_stricter_level_withholds_more_and_draws_must_suffice(noisy):
 
 
 # Votes --------------------------------------------------------------------------------------------
-
-
-def stumps(domain):
-    return concatenate(
-        [
-            RandomTrees(1, 1, attributes=[i]).grow(domain, random_state=0)
-            for i in range(domain.n_attributes)
-        ]
-    )
-
-
-@pytest.fixture(scope="module")
-def car():
-    return load_dataset("car")
 
 
 def test_stumps_under_product_voting_are_naive_bayes(car):

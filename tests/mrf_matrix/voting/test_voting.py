@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from car_forests import ASKED, CAR
+from car_forests import ASKED, CAR, stumps
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -13,7 +13,6 @@ from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
     RandomTrees,
-    load_dataset,
 )
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, answer_coefficients
 from mrf_matrix.forests import concatenate
@@ -150,20 +149,6 @@ def test_cells_too_many_to_sort_are_voted_on_one_by_one(sizes, expensive):
 
 
 INFINITE = float("inf")
-
-
-def stumps(domain):
-    return concatenate(
-        [
-            RandomTrees(1, 1, attributes=[i]).grow(domain, random_state=0)
-            for i in range(domain.n_attributes)
-        ]
-    )
-
-
-@pytest.fixture(scope="module")
-def car():
-    return load_dataset("car")
 
 
 def test_attributes_that_are_asked_again_and_again_count_once(car):
