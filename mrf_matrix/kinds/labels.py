@@ -31,6 +31,7 @@ from mrf_matrix.kinds.tables import (
     check_two_classes,
     odds_margins,
 )
+from mrf_matrix.labels.cut_counts import JointCounts, check_counts, joint_counts
 from mrf_matrix.labels.draw import (
     MOST_SUMMED,
     Exponential,
@@ -40,7 +41,6 @@ from mrf_matrix.labels.draw import (
     draw_tree,
     weights,
 )
-from mrf_matrix.labels.joint_counts import JointCounts, check_counts, joint_counts
 from mrf_matrix.labels.plan import LabelPlan, Round, label_plan, label_refusal
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import CellCounts

@@ -60,7 +60,7 @@ from mrf_matrix.base.provenance import current_choice_provenance
 from mrf_matrix.base.workers import tell
 from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.forests.random_trees import Cut
-from mrf_matrix.labels.joint_counts import JointCounts
+from mrf_matrix.labels.cut_counts import JointCounts
 from mrf_matrix.labels.plan import DEEP
 from mrf_matrix.mechanisms.selection import Bits
 

@@ -30,7 +30,7 @@ from mrf_matrix.estimators import spending
 from mrf_matrix.estimators.constructors import claim_parameters
 from mrf_matrix.estimators.count_source import GivenCounts
 from mrf_matrix.estimators.record_source import EncodedRecords, GivenRecords, HeldData
-from mrf_matrix.labels.joint_counts import JointCounts
+from mrf_matrix.labels.cut_counts import JointCounts
 from mrf_matrix.mechanisms import (
     ZCDP,
     ApproximateDP,
