@@ -28,7 +28,7 @@ def no_records(monkeypatch):
     def refuse(*anything, **named):
         raise AssertionError("records were read")
 
-    for reader in ("built_in.RuleSet.load", "built_in.ScikitSet.load", "files.read_file"):
+    for reader in ("built_in.BuiltIn.load", "files.read_file"):
         monkeypatch.setattr(f"mrf_matrix.datasets.{reader}", refuse)
 
 
