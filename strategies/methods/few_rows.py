@@ -198,7 +198,7 @@ RESERVED_ROUNDS = 0.6
 SHARES = (0.5, 0.25, 0.25)  # parts of what is left for the best, the second and the third
 
 
-def rows_in_space(problem: Problem, search: Search) -> Operator:
+def best_row_space(problem: Problem, search: Search) -> Operator:
     factor = require(problem.factor)
     space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))
     k, g = space.basis.shape
@@ -312,7 +312,7 @@ def row_space() -> Family:
         "merged",
         frozenset({"l1"}),
         has_low_rank,
-        rows_in_space,
+        best_row_space,
         share=1.5,
         least=explicit_seconds,
         worthwhile=is_unordered,

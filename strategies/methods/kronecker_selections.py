@@ -67,7 +67,7 @@ class Parts:
         return self.known[key]
 
 
-def selections_together(problem: Problem, search: Search) -> Operator:
+def product_of_parts(problem: Problem, search: Search) -> Operator:
     blocks = require(kronecker_blocks(problem.workload), UNIONS)
     if len(blocks) == 1:
         return product_of_selections(blocks[0][1], search)
@@ -155,7 +155,7 @@ def kronecker_selections() -> Family:
         "domain",
         BOTH_NORMS,
         applies,
-        selections_together,
+        product_of_parts,
         share=4.0,
         worthwhile=is_worthwhile,
         objectives=BOTH_OBJECTIVES,

@@ -219,7 +219,7 @@ class Axis:
         return matrix.sensitivity(norm) ** 2 * row_errors(self.rows, matrix)[self.number]
 
 
-def product_of_turns(problem: Problem, search: Search) -> Operator:
+def best_box_product(problem: Problem, search: Search) -> Operator:
     """Return the best product of strategies over the attributes; the Identity at worst."""
     masks, squares = require(product_rows(problem.workload), "rows that are products of masks")
     axes = [Axis.of(mask) for mask in masks]
@@ -257,7 +257,7 @@ def has_boxes(problem: Problem) -> bool:
     return found is not None and all(fits((mask.shape[1],) * 2, 64) for mask in found[0])
 
 
-def boxes_pay(problem: Problem) -> bool:
+def are_boxes_worthwhile(problem: Problem) -> bool:
     """Tell whether to run unasked: over many cells, where rows fix most attributes.
 
     Over few cells every entry is descended on, and marginals have a closed form.
@@ -278,7 +278,7 @@ def boxes() -> Family:
         "domain",
         BOTH_NORMS,
         has_boxes,
-        product_of_turns,
+        best_box_product,
         share=2.0,
-        worthwhile=boxes_pay,
+        worthwhile=are_boxes_worthwhile,
     )

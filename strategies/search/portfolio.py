@@ -336,7 +336,7 @@ class Portfolio:
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.best_form(family, matrix)
             if isinstance(matrix, Identity) and family.name != "identity":
-                note = "ended at the Identity: nothing found was better"
+                note = "ended at the Identity"
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
             if len(self.families) == 1:
                 raise

@@ -274,7 +274,7 @@ def group_designs(energies: Energies) -> list[Bools]:
     for g in range(1, d + 1):
         unions = [m for m in range(max(1, min(order, g)), max(g, 2)) if m <= most * g]
         unions = [m for m in unions if comb(g, m) <= MOST_SETS]
-        groups = dealt(energies.sizes, g) if unions else np.zeros((0, d), dtype=bool)
+        groups = deal_attributes(energies.sizes, g) if unions else np.zeros((0, d), dtype=bool)
         for m in unions:
             if fits((len(energies.values), comb(g, m)), 4):
                 sets = np.array(
@@ -285,10 +285,10 @@ def group_designs(energies: Energies) -> list[Bools]:
     return [sets for loss, sets in ranked if loss < np.inf]
 
 
-def dealt(sizes: tuple[int, ...], count: int) -> Bools:
+def deal_attributes(sizes: tuple[int, ...], count: int) -> Bools:
     """Return the attributes of each group: the largest first, each to the smallest group.
 
-    >>> dealt((2, 2, 4), 2).astype(int).tolist()
+    >>> deal_attributes((2, 2, 4), 2).astype(int).tolist()
     [[0, 0, 1], [1, 1, 0]]
     """
     logs, groups = np.log2(sizes), np.zeros((count, len(sizes)), dtype=bool)

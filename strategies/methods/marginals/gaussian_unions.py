@@ -55,7 +55,7 @@ from strategies.problem.problem import Problem
 from strategies.problem.table_union import TableUnion, problem_union
 
 
-def oblique_sets(problem: Problem, search: Search) -> Operator:
+def best_oblique_residuals(problem: Problem, search: Search) -> Operator:
     union = require(problem_union(problem), UNIONS)
     design = require(table_design(problem, search.limit), UNIONS)
     factors = [Dense(np.zeros((1, size), dtype=np.int64)) for size in union.domain_sizes]
@@ -93,18 +93,18 @@ def oblique_residuals() -> Family:
         "domain",
         frozenset({"l2"}),
         residuals_apply,
-        oblique_sets,
+        best_oblique_residuals,
         share=4.0,
         objectives=BOTH_OBJECTIVES,
     )
 
 
-def dense_tables(problem: Problem, search: Search) -> Operator:
+def best_joint_tables(problem: Problem, search: Search) -> Operator:
     climb = require(joint_design(problem, search.limit), "several tables of moderate size")
     return TableStack(climb.shared.sizes, climb.shared.tables, climb.matrices())
 
 
-def joint_pays(problem: Problem) -> bool:
+def are_joint_tables_worthwhile(problem: Problem) -> bool:
     """Tell whether to run unasked: not on products over few cells.
 
     The optimum itself, and oblique residuals, serve those.
@@ -122,11 +122,11 @@ def joint_tables() -> Family:
         "domain",
         frozenset({"l2"}),
         lambda problem: problem_tables(problem) is not None,
-        dense_tables,
+        best_joint_tables,
         share=4.0,
         least=least_seconds,
         good=least_seconds,
-        worthwhile=joint_pays,
+        worthwhile=are_joint_tables_worthwhile,
     )
 
 

@@ -137,12 +137,12 @@ def greedy_designs(
         return []
     found = {}
     for jitter in np.repeat(JITTERS, [1, *[TRIES] * (len(JITTERS) - 1)]):
-        design = greedy(sets, base, -np.log(taus), float(jitter), rng)
+        design = join_greedily(sets, base, -np.log(taus), float(jitter), rng)
         found[design[0].tobytes()] = design
     return list(found.values())
 
 
-def greedy(
+def join_greedily(
     sets: Bools, base: Array, logs: Array, jitter: float, rng: np.random.Generator
 ) -> tuple[Bools, Array]:
     """Join two sets at a time while ``Σ L^⅓`` falls, with noise on the gains."""
@@ -232,10 +232,10 @@ STYLES = "random", "blocks"
 def product_marginals_search(problem: Problem, search: Search) -> Operator:
     union = require(problem_union(problem), UNIONS)
     whole = ProductLosses(union, np.arange(len(union.tables)))
-    begun = [begin((whole,), search)]
+    begun = [start_descents((whole,), search)]
     groups = grouped_forms(union, whole)
     if groups:
-        begun.append(begin(groups, search))
+        begun.append(start_descents(groups, search))
     level, start, forms = min(begun, key=lambda one: one[0])
     steps = brief_steps(forms, search)
     if len(forms) == 1:
@@ -247,7 +247,7 @@ def product_marginals_search(problem: Problem, search: Search) -> Operator:
     return blocks[0] if len(blocks) == 1 else JointMarginals(blocks)
 
 
-def begin(forms: Forms, search: Search) -> tuple[float, Start, Forms]:
+def start_descents(forms: Forms, search: Search) -> tuple[float, Start, Forms]:
     """Return where brief descents from two kinds of rows end, the better one."""
     steps = brief_steps(forms, search)
     starts = [random_start(forms, style, search.generator) for style in STYLES]
