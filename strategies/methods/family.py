@@ -95,13 +95,13 @@ def no_seconds(problem: Problem) -> float:
 def evaluation_seconds(problem: Problem, rows: int) -> float:
     """Return the seconds of one evaluation of a strategy of some rows on the reference machine.
 
-    Over the merged cells, or through inner products of rows where they cannot be enumerated.
+    Over the merged cells where arrays of them fit, else through inner products of rows.
     """
     q = problem.workload.shape[0]
-    if problem.merging is None:
-        return factorisation_seconds(rows) + 2.0 * q * rows * rows / PRODUCTS
-    g = problem.merging.n_groups
+    g = 0 if problem.merging is None else problem.merging.n_groups
     rank = min(rows, g)
+    if g == 0 or not fits((rank, g), 32):
+        return factorisation_seconds(rows) + 2.0 * q * rows * rows / PRODUCTS
     return (4.0 * rows * g * rank + 2.0 * min(q, g) * g * rank) / PRODUCTS
 
 

@@ -281,6 +281,16 @@ def test_singular_points_are_refused_and_not_fatal(value: Value, point: Array) -
     assert np.isfinite(slope).all()
 
 
+@pytest.mark.parametrize("size", [1e7, 1e11])
+def test_rows_beyond_rounding_are_refused_without_a_warning(size: float) -> None:
+    union = table_union(ways([PrefixSums(5), PrefixSums(4), Identity(3)], (1, 2)))
+    form = ProductLosses(union, np.arange(len(union.tables)))
+    form.measure(basic_sets(form))
+    level, slope = form(size * np.random.default_rng(0).normal(size=form.size))
+    assert level >= 10
+    assert np.isfinite(slope).all()
+
+
 def test_a_large_power_is_the_largest_sum() -> None:
     errors = RANDOM.uniform(size=6)
     level, slopes = GROUPED.at(5000.0).log_value(errors)

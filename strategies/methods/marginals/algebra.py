@@ -20,7 +20,7 @@ Identity, from four tables of nine attributes.
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,29 +59,19 @@ def expanded_energies(workload: Operator, known: Energies | None) -> Energies | 
     return gram_energies(workload.gram_dense(), sizes)
 
 
-def superset_sum(values: Array, d: int) -> Array:
-    """Return ``out[U] = Σ_{S ⊇ U} values[S]`` over all 2**d sets, bit i of a number for i.
+def lattice_sum(values: Array, d: int, over: Literal["supersets", "subsets"]) -> Array:
+    """Return sums over the supersets or subsets of each of 2**d sets, bit i of a number for i.
 
-    >>> superset_sum(np.array([1.0, 10.0, 100.0, 1000.0]), 2).tolist()
+    >>> lattice_sum(np.array([1.0, 10.0, 100.0, 1000.0]), 2, "supersets").tolist()
     [1111.0, 1010.0, 1100.0, 1000.0]
-    """
-    result = np.array(values, dtype=np.float64)
-    for i in range(d):
-        view = result.reshape(-1, 2, 1 << i)
-        view[:, 0] += view[:, 1]
-    return result
-
-
-def subset_sum(values: Array, d: int) -> Array:
-    """Return ``out[S] = Σ_{U ⊆ S} values[U]`` over all 2**d sets, bit i of a number for i.
-
-    >>> subset_sum(np.array([1.0, 10.0, 100.0, 1000.0]), 2).tolist()
+    >>> lattice_sum(np.array([1.0, 10.0, 100.0, 1000.0]), 2, "subsets").tolist()
     [1.0, 11.0, 101.0, 1111.0]
     """
     result = np.array(values, dtype=np.float64)
+    into = 0 if over == "supersets" else 1
     for i in range(d):
         view = result.reshape(-1, 2, 1 << i)
-        view[:, 1] += view[:, 0]
+        view[:, into] += view[:, 1 - into]
     return result
 
 
@@ -121,12 +111,12 @@ class LatticeCover:
     def eigenvalues(self, squares: Array) -> Array:
         table = np.zeros(1 << self.d)
         table[self.candidates] = squares * self.inverse_cells
-        return superset_sum(table, self.d)[self.components]
+        return lattice_sum(table, self.d, "supersets")[self.components]
 
     def pull(self, gradient: Array) -> Array:
         table = np.zeros(1 << self.d)
         table[self.components] = gradient
-        return subset_sum(table, self.d)[self.candidates] * self.inverse_cells
+        return lattice_sum(table, self.d, "subsets")[self.candidates] * self.inverse_cells
 
     def columns_of(self, index: Ints) -> "Cover":
         """Return the cover by some of the candidate sets, explicit where that is cheaper."""

@@ -17,6 +17,7 @@ from math import prod
 import numpy as np
 from scipy import linalg, sparse
 
+from strategies.methods.descents import REFUSED
 from strategies.methods.marginals.product_losses import Point, ProductLosses, Slopes
 from strategies.operators.base.arrays import Array, Bools, Longs
 from strategies.operators.masks.packed_masks import containment
@@ -184,7 +185,10 @@ class JointLosses:
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         halves = np.split(x, [self.forms[0].size])
-        points = [form.at(half) for form, half in zip(self.forms, halves, strict=True)]
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            points = [form.at(half) for form, half in zip(self.forms, halves, strict=True)]
+        if not all(np.isfinite(point.errors).all() for point in points):
+            return REFUSED, np.zeros_like(x)
         shared = [group.at(point) for group, point in zip(self.groups, points, strict=True)]
         both = list(zip(self.groups, points, shared, strict=True))
         unit = np.zeros([n * n for n in self.sizes])
@@ -202,7 +206,7 @@ class JointLosses:
         error -= float(np.vdot(inverse, measured))
         weight = sum(float((p.roots**2).sum()) for p in points)
         if not error > 0:
-            return np.inf, np.zeros_like(x)
+            return REFUSED, np.zeros_like(x)
         slopes = []
         for (group, point, s), one in zip(both, crossed, strict=True):
             more = group.slopes(point, s, one, by_spread)

@@ -17,6 +17,7 @@ from functools import cached_property, reduce
 import numpy as np
 from scipy import sparse
 
+from strategies.methods.descents import REFUSED
 from strategies.operators.base.arrays import Array, Bools, Longs
 from strategies.operators.masks.packed_masks import containment
 from strategies.problem.table_union import Kind, TableUnion
@@ -208,9 +209,12 @@ class ProductLosses:
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Return ``2 log Σ t_S + log Σ_T error_T``, the loss of one form for all, and its slope."""
-        point = self.at(x)
-        weight, error = float((point.roots**2).sum()), float(point.errors.sum())
-        slope = point.slope(np.full(len(point.errors), 1.0 / error))
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            point = self.at(x)
+            weight, error = float((point.roots**2).sum()), float(point.errors.sum())
+            slope = point.slope(np.full(len(point.errors), 1.0 / error))
+        if not np.isfinite(slope).all():  # rows so large that rounding leaves no inverse
+            return REFUSED, np.zeros_like(x)
         slope[: len(point.roots)] += 4.0 / weight * point.roots
         return 2.0 * np.log(weight) + np.log(error), slope
 
