@@ -195,6 +195,13 @@ def test_searches_leave_what_they_do_not_need() -> None:
         assert sum("more than is left" in one.note for one in found.candidates) == notes
 
 
+def test_trees_over_many_cells_have_the_price_of_their_rows() -> None:
+    """Their evaluation goes through inner products of rows; it once had the price of the cells."""
+    workload = trees((9,) * 6, 6, 2, 0)
+    methods = ("identity", "common_refinement")
+    assert select(workload, method=methods, random_state=0, time_limit=1.0).method == methods[1]
+
+
 def test_forests_of_many_rows_over_many_cells_are_measured_by_components() -> None:
     """Paths of categories: nothing is descended on, and the closed form is far below the rows."""
     workload = trees((10, 2, 8, 8, 8, 8, 10), 64, 3, 0)
