@@ -367,17 +367,21 @@ def given_matrix(strategy: object, cells: int) -> Operator:
 
 
 def affordable_method(workload: Operator, norm: Norm, time_limit: float) -> str:
-    """Return "auto" where a portfolio's decompositions fit the time limit.
+    """Return "auto" where a portfolio's decompositions fit the time limit, or rows are few.
 
     Otherwise "identity": measure every group of cells with equal columns once, which needs no
-    linear algebra, and which searches for Laplace noise seldom beat on workloads so large. For
-    Gaussian noise it is far from the optimum, which one search finds: "auto" always.
+    linear algebra, and which searches for Laplace noise seldom beat on workloads so large. It is
+    beaten where noise on the rows themselves has the smaller loss. For Gaussian noise it is far
+    from the optimum, which one search finds: "auto" always.
     """
     if norm == "l2" or not can_merge(workload):
         return "auto"
-    cells = merge_columns(workload).n_groups
-    rank = min(workload.shape[0], cells)
-    return "auto" if DECOMPOSED * 20.0 * rank**2 * cells <= time_limit else "identity"
+    merging = merge_columns(workload)
+    rank = min(workload.shape[0], merging.n_groups)
+    if DECOMPOSED * 20.0 * rank**2 * merging.n_groups <= time_limit:
+        return "auto"
+    own = workload.sensitivity(norm) ** 2 * workload.shape[0]
+    return "auto" if own < merging.apply(workload).row_squares().sum() else "identity"
 
 
 def path_method(workload: Operator) -> str:

@@ -294,3 +294,5 @@ def test_a_workload_too_large_to_decompose_in_time_is_measured_by_cells(car):
     assert affordable_method(W, "l1", 0.5) == "identity"
     assert affordable_method(W, "l1", 100.0) == "auto"
     assert affordable_method(W, "l2", 0.5) == "auto"  # one search finds the optimum
+    few = RandomTrees(4, 3).grow(Domain.from_sizes((9,) * 5), random_state=0)
+    assert affordable_method(path_matrix(few), "l1", 0.01) == "auto"  # the rows are far better
