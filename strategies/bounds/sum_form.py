@@ -92,6 +92,8 @@ class JointTables:
             (values[:, None] * right)[values > REACHED * values.max(initial=0.0)]
             for values, right in spectra
         ]
+        if not all(map(len, factors)):  # a table of zeros has no optimum of its own
+            return None
         duals = [ascend(factor, TOLERANCE, APART_STEPS) for factor in factors]
         roots = np.sqrt([dual.root * float(dual.ratios.max()) for dual in duals])
         if roots.sum() ** 2 >= self.best:

@@ -81,6 +81,15 @@ def test_tables_that_are_better_measured_apart() -> None:
     assert found.certified_ratio < 1.002
 
 
+def test_a_table_of_zeros_beside_others_costs_nothing() -> None:
+    blocks = [np.eye(6), np.zeros((2, 6)), np.tri(6)[::2]]
+    stack = TableStack([2, 3, 2, 3], [(0, 1), (1, 2), (2, 3)], blocks)
+    found = select(stack, "l2", method="joint_tables", random_state=0)
+    best = select(stack, "l2", method="gaussian_optimal", random_state=0)
+    assert best.loss * (1 - 1e-3) <= found.loss <= 1.3 * best.loss
+    assert best.lower_bound <= found.loss
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "known"), [("|x - y| <= t", 1382.36), ("n^2 at random", 168_727)])
 def test_all_pairs_of_five_attributes(name: str, known: float) -> None:
