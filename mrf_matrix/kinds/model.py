@@ -34,7 +34,7 @@ from mrf_matrix.release.plan import (
     is_plan,
     records_of,
 )
-from mrf_matrix.reports.privacy_report import CHOICE_LAW, PUBLIC, Measurement, PrivacyReport
+from mrf_matrix.reports.privacy_report import CHOICE_LAW, Measurement, PrivacyReport
 from mrf_matrix.voting.intervals import Margins
 from mrf_matrix.voting.voting import log_odds_of, per_distinct_row
 
@@ -61,7 +61,12 @@ class Kind(ABC):
     structure_keys: ClassVar[frozenset[str]]  # what `structure` has
     settings: ClassVar[int] = 1  # version of the constants that plans are made by; files carry it
     models_noise: ClassVar[bool] = False  # whether margins have intervals
-    public_parts: ClassVar[tuple[str, ...]] = PUBLIC
+    public_parts: ClassVar[tuple[str, ...]]  # what `public` returns, where plans do not differ
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a kind that does not say what its claim takes for public."""
+        if cls.public is Kind.public and not hasattr(cls, "public_parts"):
+            raise TypeError(f"{cls.__name__}: expected public_parts, or a method public(plan).")
 
     @property
     def estimator(self) -> str:

@@ -19,6 +19,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import kind_of
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Cells
+from mrf_matrix.reports.privacy_report import PUBLIC
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.voting.voting import (
     LEAST_TOTAL,
@@ -76,6 +77,7 @@ class NaiveBayes(Kind):
 
     name: ClassVar[str] = "naive_bayes"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"alpha"})
+    public_parts: ClassVar[tuple[str, ...]] = PUBLIC
 
     def learn(self, plan: NaiveBayesPlan, curator: Curator) -> NaiveBayesPosterior:
         (part,), domain, (step,) = plan.parts, plan.domain, plan.steps

@@ -202,10 +202,11 @@ class AutoPlan(StepTable):
     def reason(self) -> str:
         """Why, in a few sentences."""
         rule = self.rule
+        facts = self.facts.in_words("records of even classes" if self.is_rare else "records")
         told = (
-            f"Chosen: {self.name}, for {self.facts.in_words}. This is row {self.row + 1} of the "
-            f"table of rules ({TABLE}): {rule.condition}. The kind's lead on public data sets, in "
-            f"percentage points of right labels: {rule.worth}.{self._neighbour_words}"
+            f"Chosen: {self.name}, for {facts}. This is row {self.row + 1} of the table of rules "
+            f"({TABLE}): {rule.condition}. The kind's lead on public data sets, in percentage "
+            f"points of right labels: {rule.worth}.{self._neighbour_words}"
         )
         if self.even_records is not None and self.measured in POOLS:
             told += " A private choice of how rare the rarer class is left the tree: not very rare."

@@ -122,12 +122,11 @@ class Facts:
         formula = "N·ε" if isinstance(self.budget, PureDP) else f"N·√(8ρ)/{UNDER_ZCDP:g}"
         return formula if self.neighboring == "add_remove" else f"{formula}/2"
 
-    @property
-    def in_words(self) -> str:
-        """The public numbers that decide."""
-        records = "an unknown number of records"
+    def in_words(self, counted: str = "records") -> str:
+        """Return the numbers that decide; `counted`: what their number of records counts."""
+        records = f"an unknown number of {counted}"
         if self.n_records is not None:
-            records = f"{self.n_records:,} records"
+            records = f"{self.n_records:,} {counted}"
             if not self.budget.is_infinite:
                 records += f" (signal {self.signal_formula} = {signal_text(self.signal)})"
         return (
@@ -331,7 +330,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "few screened attributes, else all", "tables", "two", "4 or more",
         f"from {GATED_FROM}, and {GATED_SIGNAL} an attribute, up to {2 * AMPLE**2} d²",
-        f"Laplace noise, {GATED_RECORDS} records; a last question: are few enough?",
+        f"Laplace noise, {GATED_RECORDS} records; a last choice, whether few are enough",
         f"-.5 to +.9, single sets -6 to +10, 14 sets, {AGAINST_TABLES}",
         lambda facts: facts.asks, screened=True,
     ),

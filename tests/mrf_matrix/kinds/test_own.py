@@ -131,3 +131,9 @@ def test_no_file_is_written_that_nobody_reads(tmp_path):
     with pytest.raises(ModelFileError, match="registry"):
         save_model(model, tmp_path / "m")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_kind_that_does_not_say_what_is_public_is_refused():
+    with pytest.raises(TypeError, match="public_parts"):
+        type("Silent", (Kind,), {"name": "silent"})
+    assert type("Plain", (Kind,), {"public_parts": ("the domain",)}).public_parts == ("the domain",)

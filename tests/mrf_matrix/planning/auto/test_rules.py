@@ -241,7 +241,10 @@ def test_a_plan_names_its_row_and_no_accuracy(domain, n_records, budget, changes
     record = made.to_dict()
     assert (record["row"], record["rule"]) == (row, rule.to_dict())
     if made.balance is not None:
-        assert "of even classes" in plan_after_choice(made, n_records // 20).reason
+        even = n_records // 20
+        told = plan_after_choice(made, even).reason
+        assert f"{even:,} records of even classes (signal " in told or budget.is_infinite
+        assert f"as for {even} records of even classes" in told
 
 
 def test_the_page_has_the_table():
