@@ -44,12 +44,15 @@ SMALLEST_SHARE = Fraction(1, 10)
 class PooledPlan(StepTable):
     """The plan of a tree of labels beside tables, decided without data."""
 
-    title = "tree of labels beside tables"
-
     budget: Budget  # the whole
     tree: LabelPlan
     tables: Plan | ResidualPlan  # of blocks measured at once, or of residuals
     delta: float = 0.0  # the δ that the claim is stated for; 0 for none
+
+    @property
+    def title(self) -> str:  # type: ignore[override]  # of the other plans one constant each
+        beside = "residuals" if isinstance(self.tables, ResidualPlan) else "tables"
+        return f"tree of labels beside {beside}"
 
     @property
     def domain(self) -> Domain:

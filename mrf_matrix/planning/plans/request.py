@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import wraps
 from inspect import signature
@@ -229,10 +230,11 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         schema.required_target()
         if what.name == "two_stage":
             grown = majority_trees(whole_number("n_trees", trees), max_depth, neighboring)
-            return two_stage_plan(
+            both = two_stage_plan(
                 schema, budget, grown, measuring=measuring, random_state=random_state,
                 voting=what.voting, delta=float(delta),
             )  # fmt: skip
+            return replace(both, n_records=records)
         steps: ClaimPlan = plan_of_claim(
             what.name, schema, epsilon=epsilon, rho=rho, delta=delta, n_records=records,
             neighboring=neighboring, random_state=random_state,

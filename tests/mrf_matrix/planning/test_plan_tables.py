@@ -27,6 +27,7 @@ from mrf_matrix import PrivateNaiveBayesClassifier as NaiveBayes
 from mrf_matrix.cli.compare import strategy_table
 from mrf_matrix.compilation import path_matrix_from_codes
 from mrf_matrix.estimators import MultinomialForestClassifier, PrivateNaiveBayesClassifier
+from mrf_matrix.estimators.private_kinds import PooledForestClassifier
 from mrf_matrix.mechanisms import BudgetError
 from mrf_matrix.study import comparison
 from mrf_matrix.study.comparison import strategy_rows
@@ -115,6 +116,18 @@ def test_the_headline_says_what_for_how_many_at_which_budget_and_relation(made):
     assert said.startswith("Plan of a ")
     assert f" for {records}, at {made.budget.claim(made.delta)}" in said
     assert said.endswith(f"under {made.neighboring} neighbours")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_headline_has_the_number_of_records_that_was_given(name):
+    given = KINDS[name][1].get("n_records", 2000)
+    assert f" for {given:,} records, at " in planned(name).headline
+
+
+@pytest.mark.parametrize(("beside", "words"), [("tables", "tables"), ("additive", "residuals")])
+def test_the_headline_of_a_pool_says_what_is_beside_its_tree(beside, words):
+    made = PooledForestClassifier(SMALL, beside=beside).plan()
+    assert made.headline.startswith(f"Plan of a tree of labels beside {words} for ")
 
 
 def test_a_plan_is_drawn(made):
