@@ -335,8 +335,8 @@ class CodeShares:
         """Shares in the model, within 0 and 1."""
         return np.clip(self.counted - self.lacking, 0.0, 1.0)
 
-    def subtract_step(self, left: Table) -> "CodeShares":
-        """Return the shares after a later table, of which its step has left so much."""
+    def with_remainder(self, left: Table) -> "CodeShares":
+        """Return the shares after a later table, by what its step left unexplained of it."""
         return replace(self, lacking=left.residuals / self.weights, variance=left.variance)
 
     def bounds(self, n_compared: int) -> Array:

@@ -422,6 +422,6 @@ class ResidualState:
         if not any(block.n_visits > 1 for _, block in pairs):
             return ()
         return tuple(
-            one if block.left is None or block.n_visits < 2 else one.subtract_step(block.left)
+            one if block.left is None or block.n_visits < 2 else one.with_remainder(block.left)
             for one, block in pairs
         )
