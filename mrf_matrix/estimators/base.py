@@ -19,9 +19,9 @@ from mrf_matrix.base.draw_record import keep_draws
 from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.columns import checked_table
-from mrf_matrix.estimators.count_source import GivenCounts, GivenStream
+from mrf_matrix.estimators.count_source import CountSource, StreamSource
 from mrf_matrix.estimators.parameters import Budget, Outside, Records
-from mrf_matrix.estimators.record_source import GivenRecords, PrivateData, validate_queries
+from mrf_matrix.estimators.record_source import PrivateData, RecordSource, validate_queries
 from mrf_matrix.files.model_file import save_model
 from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.kinds.model import Model
@@ -150,7 +150,7 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
-        return self._fit(partial(GivenRecords.of, self, self.domain, X, y))
+        return self._fit(partial(RecordSource.of, self, self.domain, X, y))
 
     @commit_on_success
     def fit_counts(self, counts: CellCounts | LeafCounts) -> Self:
@@ -176,7 +176,7 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             If they are no counts, of another domain, or do not hold what is measured; or as `fit`
             for parameters and budget. Nothing is spent then.
         """
-        return self._fit(partial(GivenCounts.of, self, self.domain, counts))
+        return self._fit(partial(CountSource.of, self, self.domain, counts))
 
     @commit_on_success
     def fit_stream(
@@ -209,7 +209,7 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         counted: the leaves of a forest, or the cells of each ensemble's attributes.
         """
         read = batches, extra, progress, file_format
-        return self._fit(partial(GivenStream.of, self, self.domain, *read))
+        return self._fit(partial(StreamSource.of, self, self.domain, *read))
 
     def partial_counts(self, X: Records, y: ArrayLike) -> CellCounts:
         """Count a batch of records over the estimator's domain, without fitting anything.

@@ -83,7 +83,7 @@ def _coarser_counts(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GivenCounts(PrivateValue):
+class CountSource(PrivateValue):
     """Counts that were made elsewhere, over a known domain."""
 
     domain: Domain
@@ -139,7 +139,7 @@ class GivenCounts(PrivateValue):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GivenStream(PrivateValue):
+class StreamSource(PrivateValue):
     """Batches that are read once, when it is known which tables they are counted into."""
 
     domain: Domain

@@ -25,8 +25,8 @@ from mrf_matrix.estimators.parameters import Records, ReleaseParameters
 from mrf_matrix.estimators.record_source import (
     DataCapabilities,
     EncodedRecords,
-    GivenRecords,
     PrivateData,
+    RecordSource,
     hold_data,
 )
 from mrf_matrix.estimators.spending import BudgetRequest, budget_request, noise_stream, pay
@@ -188,7 +188,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
 
     @commit_on_success
     def _go_on(self, failed: FailedFit, X: Records, y: ArrayLike) -> Self:
-        bill, given = failed.bill, GivenRecords.of(self, failed.plan.domain, X, y)
+        bill, given = failed.bill, RecordSource.of(self, failed.plan.domain, X, y)
         pay = partial(parts_of, bill.as_spending)
         curator = self._curator(given, failed.plan, bill, pay, failed.transcript)
         failed.take()

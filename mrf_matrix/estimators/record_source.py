@@ -22,7 +22,7 @@ from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.domain.columns import checked_table, names_of
-from mrf_matrix.estimators.count_source import CountedTables, GivenCounts, GivenStream, is_small
+from mrf_matrix.estimators.count_source import CountedTables, CountSource, StreamSource, is_small
 from mrf_matrix.estimators.parameters import Records
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble
@@ -109,7 +109,7 @@ class EncodedRecords(PrivateValue):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GivenRecords(PrivateValue):
+class RecordSource(PrivateValue):
     """Records and classes as the user gave them; they are encoded when tables are asked for."""
 
     domain: Domain
@@ -201,14 +201,14 @@ class DataCapabilities:
         Counts and streams are held as records only where their public number says that they fit:
         memory does not grow with what is private.
         """
-        if isinstance(data, GivenRecords):
+        if isinstance(data, RecordSource):
             return cls(True, True)
-        if isinstance(data, HeldData):
+        if isinstance(data, LoadedData):
             return cls(isinstance(data.source, EncodedRecords), True)
         width = 4 * (data.domain.n_attributes + 1)
         if n_records is not None and n_records * width <= HELD:
             return cls(True, True)
-        if isinstance(data, GivenCounts):
+        if isinstance(data, CountSource):
             return cls(False, isinstance(data.counts, CellCounts))
         return cls(False, is_small(data.domain))
 
@@ -217,14 +217,14 @@ ALL = DataCapabilities(True, True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeldData(PrivateValue):
+class LoadedData(PrivateValue):
     """Data that were read, and may be asked for tables again and again."""
 
     domain: Domain
     source: EncodedRecords | CountedTables
     provenance: Provenance
 
-    def coarsen(self, coarser: Domain) -> "HeldData":
+    def coarsen(self, coarser: Domain) -> "LoadedData":
         """Return the same data over a coarser domain, with codes of their own."""
         if coarser == self.domain:
             return self
@@ -245,26 +245,26 @@ class HeldData(PrivateValue):
         return self.source
 
 
-def hold_data(data: PrivateData, *, records: bool) -> HeldData:
+def hold_data(data: PrivateData, *, records: bool) -> LoadedData:
     """Return data that can be asked again: as records, or as counts of all cells.
 
     `records`: whether every record is needed by itself, see `DataCapabilities`: 4 N (d + 1) bytes.
 
     Raises TypeError if all that is known are counts of leaves.
     """
-    if isinstance(data, GivenCounts) and not isinstance(data.counts, CellCounts):
+    if isinstance(data, CountSource) and not isinstance(data.counts, CellCounts):
         raise needs_records("this forest")
-    if records and isinstance(data, GivenStream):
-        return HeldData(data.domain, _read(data), data.provenance)
-    if records and isinstance(data, GivenCounts):
-        return HeldData(data.domain, _write_out(data), data.provenance)
+    if records and isinstance(data, StreamSource):
+        return LoadedData(data.domain, _read(data), data.provenance)
+    if records and isinstance(data, CountSource):
+        return LoadedData(data.domain, _write_out(data), data.provenance)
     source = data.tables([tuple(range(data.domain.n_attributes))])
     if not isinstance(source, EncodedRecords | CountedTables):
         raise needs_records("this forest")
-    return HeldData(data.domain, source, data.provenance)
+    return LoadedData(data.domain, source, data.provenance)
 
 
-def _write_out(data: GivenCounts) -> EncodedRecords:
+def _write_out(data: CountSource) -> EncodedRecords:
     assert isinstance(data.counts, CellCounts)
     rows, labels = np.nonzero(data.counts.counts)
     times = data.counts.counts[rows, labels]
@@ -274,7 +274,7 @@ def _write_out(data: GivenCounts) -> EncodedRecords:
     return EncodedRecords(data.domain, codes, np.repeat(labels.astype(np.int32), times))
 
 
-def _read(data: GivenStream) -> EncodedRecords:
+def _read(data: StreamSource) -> EncodedRecords:
     blocks = list(
         code_blocks(data.batches, data.domain, data.extra, data.progress, data.file_format)
     )

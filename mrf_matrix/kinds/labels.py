@@ -35,7 +35,7 @@ from mrf_matrix.labels.cut_counts import JointCounts, check_counts, joint_counts
 from mrf_matrix.labels.draw import (
     MOST_SUMMED,
     Exponential,
-    MostRight,
+    MostAccurate,
     Rules,
     bytes_of,
     draw_tree,
@@ -220,7 +220,7 @@ class Trees:
 
     def _rules(self, counts: Longs, step: ResidualStep, bits: Bits) -> Rules:
         if self.plan.budget.is_infinite:
-            return MostRight()
+            return MostAccurate()
         most = int(counts.sum(axis=0).max())
         return Exponential(weights(Fraction(step.choice_rate), most), bits)
 

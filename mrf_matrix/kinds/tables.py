@@ -36,7 +36,7 @@ from mrf_matrix.release.plan import Cells, Transcript, records_of
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE
 from mrf_matrix.residual import ResidualPlan, residual_plan
 from mrf_matrix.residual.learning import learn_additive
-from mrf_matrix.residual.questions import AskedSteps
+from mrf_matrix.residual.questions import StepQuestions
 from mrf_matrix.voting.intervals import Margins
 
 MODEL = (
@@ -230,7 +230,7 @@ class Additive(Kind):
     public_parts: ClassVar[tuple[str, ...]] = PUBLIC_IN_TURN
 
     def learn(self, plan: ResidualPlan, curator: Curator) -> ResidualPosterior:
-        return learn_additive(plan, AskedSteps(plan, curator))
+        return learn_additive(plan, StepQuestions(plan, curator))
 
     def probabilities(self, posterior: ResidualPosterior, codes: Codes, sizes: Sizes) -> Array:
         return posterior.probabilities(codes)

@@ -286,7 +286,7 @@ class Exponential:
 
 
 @dataclass(frozen=True)
-class MostRight:
+class MostAccurate:
     """Without noise: the first of the trees that are right on the most records."""
 
     def labels(self, counts: Longs) -> Longs:

@@ -24,7 +24,7 @@ from mrf_matrix.posterior import (
     shrunk_counts,
     sum_of_effects,
 )
-from mrf_matrix.residual.questions import AskedSteps
+from mrf_matrix.residual.questions import StepQuestions
 from mrf_matrix.residual.sequence import ResidualPlan, largest_pair
 from mrf_matrix.residual.settings import SHARES_SIGNAL
 from mrf_matrix.residual.step import FirstPass, PairSteps, ResidualStep
@@ -39,7 +39,7 @@ MOST_ATTRIBUTES = 32
 MOST_FOR_TRIPLES = 16  # attributes beyond which triples are no candidates
 
 
-def learn_additive(plan: ResidualPlan, releases: AskedSteps) -> ResidualPosterior:
+def learn_additive(plan: ResidualPlan, releases: StepQuestions) -> ResidualPosterior:
     """Take every step of a plan; return what its releases imply."""
     state = _measure_totals(plan, releases)
     told = plan.signal * state.evenness >= SHARES_SIGNAL
@@ -52,7 +52,7 @@ def learn_additive(plan: ResidualPlan, releases: AskedSteps) -> ResidualPosterio
     return (state if plan.pairs is None else _with_pairs(state, plan.pairs, releases)).posterior
 
 
-def _measure_totals(plan: ResidualPlan, releases: AskedSteps) -> ClassStates:
+def _measure_totals(plan: ResidualPlan, releases: StepQuestions) -> ClassStates:
     """Measure class totals and one-way counts."""
     totals = releases.totals(plan.totals)
     n_records = estimated_total(totals, plan.n_records)
@@ -99,7 +99,7 @@ def _intercepts(totals: Array, variance: float, n_records: float) -> tuple[Array
 
 
 def _with_first_pass(
-    state: ClassStates, first: FirstPass, releases: AskedSteps, *, shares_told: bool
+    state: ClassStates, first: FirstPass, releases: StepQuestions, *, shares_told: bool
 ) -> ClassStates:
     """Measure each attribute beside the class totals alone; choose how far to believe their sum.
 
@@ -125,7 +125,7 @@ def _with_first_pass(
     return state
 
 
-def _with_curvature(state: ClassStates, step: ResidualStep, releases: AskedSteps) -> ClassStates:
+def _with_curvature(state: ClassStates, step: ResidualStep, releases: StepQuestions) -> ClassStates:
     """Measure the mean curvature of a record, within its bounds."""
     total = float(releases.table(step, ())[0, 0])
     largest = step.link.curvature_cap / UNITS
@@ -138,7 +138,9 @@ def _visited_attributes(state: ClassStates, order: Attributes, count: int) -> At
     return tuple(i for i in order if i in chosen)
 
 
-def _visit(state: ClassStates, step: ResidualStep, place: int, releases: AskedSteps) -> ClassStates:
+def _visit(
+    state: ClassStates, step: ResidualStep, place: int, releases: StepQuestions
+) -> ClassStates:
     """Measure the residuals of one block and update the scores."""
     attributes = state.first.blocks[place].attributes
     counts = state.first.expected_counts(attributes)
@@ -148,7 +150,7 @@ def _visit(state: ClassStates, step: ResidualStep, place: int, releases: AskedSt
     return state
 
 
-def _with_pairs(state: ClassStates, pairs: PairSteps, releases: AskedSteps) -> ClassStates:
+def _with_pairs(state: ClassStates, pairs: PairSteps, releases: StepQuestions) -> ClassStates:
     """Choose pairs and triples, measure them, and add their effects."""
     state = _with_curvature(state, pairs.curvature, releases)
     candidates = _candidates(state, pairs.curvature.n_classes)

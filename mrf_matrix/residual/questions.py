@@ -164,7 +164,7 @@ Effects = tuple[tuple[Attributes, Array], ...]
 
 
 @dataclass(eq=False)
-class AskedSteps:
+class StepQuestions:
     """The steps of an additive model as questions to a curator, and the effects so far."""
 
     plan: ResidualPlan

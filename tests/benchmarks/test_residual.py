@@ -33,7 +33,7 @@ from mrf_matrix.posterior import Smoothness
 from mrf_matrix.release.curator import Live
 from mrf_matrix.residual import ResidualSettings, residual_plan, suits_residual_forest
 from mrf_matrix.residual.learning import learn_additive
-from mrf_matrix.residual.questions import AskedSteps
+from mrf_matrix.residual.questions import StepQuestions
 from mrf_matrix.residual.settings import GAUSSIAN, PURE
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
@@ -129,7 +129,7 @@ def with_settings(settings: ResidualSettings, law: str) -> Method:
         domain = task.data.domain
         records = EncodedRecords(domain, codes, labels)
         curator = Live(plan, records, nullcontext, "research", np.random.default_rng(task.seed))
-        return learn_additive(plan, AskedSteps(plan, curator)).probabilities(
+        return learn_additive(plan, StepQuestions(plan, curator)).probabilities(
             task.data.codes[task.test]
         )
 

@@ -150,7 +150,7 @@ DOWNWARD = Context(prec=6, rounding=ROUND_FLOOR)
 
 
 @dataclass(frozen=True)
-class Terms:
+class LedgerTerms:
     """What a ledger was opened for: its total budget and its neighbouring relation."""
 
     budget: Total

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from mrf_matrix.base.checks import format_number
 from mrf_matrix.base.display import Cells, Tabular, align_columns, html_table
-from mrf_matrix.mechanisms.ledger.charge import Account, Charge, Terms, amount_text
+from mrf_matrix.mechanisms.ledger.charge import Account, Charge, LedgerTerms, amount_text
 from mrf_matrix.mechanisms.ledger.file import Store
 from mrf_matrix.mechanisms.statement import ledger_statement
 
@@ -18,7 +18,7 @@ HEADER = ("#", "what it paid for", "asked", "spent", "noise", "when (UTC)")
 class LedgerDisplay(Tabular):
     """A ledger's forms at a prompt, in print, in rich and in a notebook."""
 
-    _terms: Terms
+    _terms: LedgerTerms
     _store: Store
 
     @property
@@ -46,17 +46,17 @@ class LedgerDisplay(Tabular):
         return html_table(statement(self._terms, account), rows_of(account), HEADER)
 
 
-def statement(terms: Terms, account: Account) -> str:
+def statement(terms: LedgerTerms, account: Account) -> str:
     """Return one sentence on what everything charged claims together.
 
     >>> from mrf_matrix.mechanisms.budget import PureDP
-    >>> statement(Terms(PureDP(1), "add_remove"), Account())
+    >>> statement(LedgerTerms(PureDP(1), "add_remove"), Account())
     'Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.'
 
     Under an (ε, δ) total the largest charge of either kind that would fit:
 
     >>> from mrf_matrix.mechanisms.claim import ApproximateDP
-    >>> terms = Terms(ApproximateDP(3, 1e-6), "add_remove")
+    >>> terms = LedgerTerms(ApproximateDP(3, 1e-6), "add_remove")
     >>> print(statement(terms, terms.opening_account)[-34:])
     epsilon=3 or rho=0.185069 remains.
     """
@@ -93,7 +93,7 @@ def _words(charge: Charge) -> list[str]:
     ]
 
 
-def as_table(terms: Terms, account: Account) -> "Table | Text":
+def as_table(terms: LedgerTerms, account: Account) -> "Table | Text":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text

@@ -29,7 +29,7 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.base.files import UnreadableError, open_regular
 from mrf_matrix.mechanisms.budget import budget_of
 from mrf_matrix.mechanisms.claim import ApproximateDP, checked_neighboring
-from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Amount, Charge, Terms, Total
+from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Amount, Charge, LedgerTerms, Total
 from mrf_matrix.mechanisms.ledger.filter_state import (
     Amounts,
     FilterState,
@@ -133,14 +133,14 @@ class LedgerError(ValueError):
     """A record or a file that is no ledger, or whose sums do not add up."""
 
 
-def record_of(terms: Terms, account: Account, identity: str) -> JsonObject:
+def record_of(terms: LedgerTerms, account: Account, identity: str) -> JsonObject:
     return _derived_fields(terms, account, identity) | {
         "remaining": _amounts(terms.remaining(account)),
         "charges": [charge.to_dict() for charge in account.charges],
     }
 
 
-def _derived_fields(terms: Terms, account: Account, identity: str) -> JsonObject:
+def _derived_fields(terms: LedgerTerms, account: Account, identity: str) -> JsonObject:
     """Return what follows from the charges exactly; what is left of (ε, δ) is searched for."""
     spent = account.spent
     approximate = isinstance(spent, FilterState)
@@ -162,7 +162,7 @@ def _amounts(amounts: Amount | Amounts) -> object:
     return amounts.to_dict() if isinstance(amounts, Amounts) else str(amounts)
 
 
-def read_record(record: object, where: str = "record") -> tuple[Terms, Account, str]:
+def read_record(record: object, where: str = "record") -> tuple[LedgerTerms, Account, str]:
     """Return terms, account and identity of a record.
 
     Raises LedgerError if something is missing, of another type, too long, or does not add up.
@@ -173,10 +173,10 @@ def read_record(record: object, where: str = "record") -> tuple[Terms, Account, 
         raise LedgerError(f"{where} is no ledger: {one_line(error)}") from error
 
 
-def _read(record: object) -> tuple[Terms, Account, str]:
+def _read(record: object) -> tuple[LedgerTerms, Account, str]:
     data = _check_version(record)
     identity = _identity(data["identity"], "identity")
-    terms = Terms(_total(data), checked_neighboring(data["neighboring"]))
+    terms = LedgerTerms(_total(data), checked_neighboring(data["neighboring"]))
     listed = list_of(data["charges"], "charges", MAX_CHARGES)
     charges = [_charge(item, number, terms) for number, item in enumerate(listed, 1)]
     account = _account(terms, charges, data)
@@ -211,7 +211,7 @@ def _total(data: JsonObject) -> Total:
     return ApproximateDP(*(fraction_of(pair[key], key) for key in ("epsilon", "delta")))
 
 
-def _account(terms: Terms, charges: Sequence[Charge], data: JsonObject) -> Account:
+def _account(terms: LedgerTerms, charges: Sequence[Charge], data: JsonObject) -> Account:
     """Return the account of charges, which fit: of (ε, δ) under the filter that is written."""
     if isinstance(terms.budget, ApproximateDP):
         held = object_of(data["filter"], "filter", FILTER_KEYS)
@@ -226,7 +226,7 @@ def _account(terms: Terms, charges: Sequence[Charge], data: JsonObject) -> Accou
     return account
 
 
-def _charge(item: object, number: int, terms: Terms) -> Charge:
+def _charge(item: object, number: int, terms: LedgerTerms) -> Charge:
     data = object_of(item, f"charge {number}", CHARGE_KEYS, WORDS)
     budget = budget_of(data["budget"])
     when = datetime.fromisoformat(line_of_text(data["when"], "when", 40))
@@ -255,7 +255,7 @@ class FileStore(Store):
     or another identity than when the ledger was opened is refused.
     """
 
-    def __init__(self, path: Path, terms: Terms, identity: str, account: Account) -> None:
+    def __init__(self, path: Path, terms: LedgerTerms, identity: str, account: Account) -> None:
         self.path = path
         self.terms = terms
         self.identity = identity
@@ -309,7 +309,7 @@ def open_store(path: Path, budget: Total | None, neighboring: str | None) -> Fil
             f"one: PrivacyLedger.open(path, epsilon=1)."
         )
     if budget is not None and not path.exists():
-        terms = Terms(budget, checked_neighboring(neighboring or "add_remove"))
+        terms = LedgerTerms(budget, checked_neighboring(neighboring or "add_remove"))
         with file_lock(path):
             if not path.exists():
                 fresh = uuid4().hex
@@ -328,7 +328,7 @@ def open_store(path: Path, budget: Total | None, neighboring: str | None) -> Fil
     return FileStore(path, terms, identity, account)
 
 
-def read_file(path: Path) -> tuple[Terms, Account, str]:
+def read_file(path: Path) -> tuple[LedgerTerms, Account, str]:
     """Return terms, account and identity of a ledger's file. Needs the right to read, no more.
 
     Raises LedgerError if there is no such file, it has several names, is too large, or is no
@@ -355,7 +355,7 @@ def read_file(path: Path) -> tuple[Terms, Account, str]:
     return read_record(record, str(path))
 
 
-def write_file(path: Path, terms: Terms, account: Account, identity: str) -> None:
+def write_file(path: Path, terms: LedgerTerms, account: Account, identity: str) -> None:
     """Write a ledger's file, whole or not at all, and see it onto the disk."""
     text = json.dumps(record_of(terms, account, identity), indent=2, ensure_ascii=False)
     try:

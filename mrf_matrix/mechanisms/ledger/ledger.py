@@ -23,7 +23,7 @@ from mrf_matrix.mechanisms.ledger.charge import (
     Account,
     Amount,
     Charge,
-    Terms,
+    LedgerTerms,
     Total,
     amount_in,
     total_of,
@@ -55,17 +55,17 @@ _LIVING: "WeakValueDictionary[str, SharedLedger]" = WeakValueDictionary()
 class SharedLedger:
     """A ledger's terms and store, and why there is one of it, whatever copies, clones, pickles."""
 
-    _terms: Terms
+    _terms: LedgerTerms
     _store: Store
     _token: str
 
     @classmethod
-    def _with_store(cls, terms: Terms, store: Store, token: str | None = None) -> Self:
+    def _with_store(cls, terms: LedgerTerms, store: Store, token: str | None = None) -> Self:
         ledger = cls.__new__(cls)
         ledger._set(terms, store, token or uuid4().hex)
         return ledger
 
-    def _set(self, terms: Terms, store: Store, token: str) -> None:
+    def _set(self, terms: LedgerTerms, store: Store, token: str) -> None:
         """Hold terms and store; a ledger of this process is known by its token while it lives."""
         self._terms, self._store, self._token = terms, store, token
         if isinstance(store, MemoryStore):
@@ -92,7 +92,7 @@ class SharedLedger:
 
 
 def living_ledger(
-    kind: type[SharedLedger], token: str, terms: Terms, account: Account, reason: str
+    kind: type[SharedLedger], token: str, terms: LedgerTerms, account: Account, reason: str
 ) -> SharedLedger:
     """Return the living ledger where it lives, and a read-only copy elsewhere."""
     living = _LIVING.get(token)
@@ -102,7 +102,7 @@ def living_ledger(
 
 
 def ledger_of_file(
-    kind: type[SharedLedger], path: str, identity: str, terms: Terms, account: Account
+    kind: type[SharedLedger], path: str, identity: str, terms: LedgerTerms, account: Account
 ) -> SharedLedger:
     """Return the ledger of a file if it is the one that was pickled, else a read-only copy.
 
@@ -185,7 +185,7 @@ class PrivacyLedger(SharedLedger, LedgerDisplay):
         delta: object = None,
         neighboring: str = "add_remove",
     ) -> None:
-        terms = Terms(total_of(budget, epsilon, rho, delta), checked_neighboring(neighboring))
+        terms = LedgerTerms(total_of(budget, epsilon, rho, delta), checked_neighboring(neighboring))
         self._set(terms, MemoryStore(terms.opening_account), uuid4().hex)
 
     @classmethod

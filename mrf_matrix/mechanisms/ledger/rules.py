@@ -17,7 +17,7 @@ from mrf_matrix.mechanisms.ledger.charge import (
     WORDS,
     Account,
     Charge,
-    Terms,
+    LedgerTerms,
     amount_text,
     short_text,
 )
@@ -56,7 +56,9 @@ def check_claims(rests_on: Provenance, *ledgers: object) -> None:
         check_no_ledger(ledger, str(doubt))
 
 
-def add_charges(terms: Terms, account: Account, own: Spending, rests_on: Provenance) -> Account:
+def add_charges(
+    terms: LedgerTerms, account: Account, own: Spending, rests_on: Provenance
+) -> Account:
     """Return an account with the charge of a spending, and of what it rests on.
 
     What a release rests on is charged too where this ledger has not paid for it, under its own
@@ -80,7 +82,7 @@ def add_charges(terms: Terms, account: Account, own: Spending, rests_on: Provena
 
 
 def next_charge(
-    terms: Terms,
+    terms: LedgerTerms,
     account: Account,
     budget: PureDP | ZCDP,
     what: object,
@@ -114,13 +116,13 @@ def next_charge(
     return charge
 
 
-def _fits(terms: Terms, account: Account, charge: Charge) -> bool:
+def _fits(terms: LedgerTerms, account: Account, charge: Charge) -> bool:
     if charge.budget.is_infinite and not terms.budget.is_infinite:
         return False
     return terms.fits(account.with_charge(charge))
 
 
-def _overdraft_message(terms: Terms, account: Account, charge: Charge) -> str:
+def _overdraft_message(terms: LedgerTerms, account: Account, charge: Charge) -> str:
     counted = charge.budget if isinstance(terms.budget, ApproximateDP) else terms.budget
     asked = amount_text(charge.amount, type(counted))
     return (
@@ -133,7 +135,7 @@ def _overdraft_message(terms: Terms, account: Account, charge: Charge) -> str:
     )
 
 
-def _as_claim(terms: Terms, account: Account) -> str:
+def _as_claim(terms: LedgerTerms, account: Account) -> str:
     """Return which (ε, δ) claim of one release fits under an (ε, δ) total, by either law."""
     left = terms.remaining(account)
     if not isinstance(terms.budget, ApproximateDP) or not isinstance(left, Amounts):

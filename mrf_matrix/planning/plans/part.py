@@ -56,7 +56,7 @@ class PlanPart:
     strategy: Strategy | None
     mechanism: Mechanism
     aim: RowObjective = field(default=RowObjective(), repr=False, kw_only=True)
-    known_squares: "KnownSquares | None" = field(default=None, repr=False, kw_only=True)
+    known_squares: "RowErrorCache | None" = field(default=None, repr=False, kw_only=True)
     federation: "FederatedDesign | None" = field(default=None, repr=False, kw_only=True)
 
     @property
@@ -214,7 +214,7 @@ class PlanPart:
             alone = replace(self, mechanism=shares.central.at(budget), federation=None)
             central = alone.lighter(shares.largest_scale)
             return central.with_parties(shares.sharing(central.mechanism, central.judged_workload))
-        known = KnownSquares(self.workload, self.mechanism.rounded, self.row_squares)
+        known = RowErrorCache(self.workload, self.mechanism.rounded, self.row_squares)
         return replace(self, mechanism=self.mechanism.at(budget), known_squares=known)
 
     @property
@@ -256,7 +256,7 @@ class PlanPart:
 
 
 @dataclass(frozen=True, eq=False)
-class KnownSquares:
+class RowErrorCache:
     """Squares of a workload's answers by a rounded strategy, which no budget changes."""
 
     workload: Operator

@@ -27,7 +27,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.posterior import product_posterior
 from mrf_matrix.release.curator import Live
 from mrf_matrix.residual.learning import learn_additive
-from mrf_matrix.residual.questions import AskedSteps
+from mrf_matrix.residual.questions import StepQuestions
 from mrf_matrix.residual.sequence import ResidualPlan
 
 Votes = dict[str, Array]  # votes of the imagined queries by voting rule, (laws, queries, k) each
@@ -59,7 +59,7 @@ RECORD_STEP, OF_A_CLASS = 2.5e-7, 1.4
 that for each of several classes."""
 
 
-class ImaginedData:
+class SimulatedData:
     """Records and queries of several laws that nobody owns, drawn once for all designs.
 
     Parameters
@@ -141,7 +141,7 @@ class ImaginedData:
         return np.asarray(blocks[np.arange(t), :, np.arange(t)])
 
 
-def imagined_votes(plan: Plan, imagined: ImaginedData, generator: np.random.Generator) -> Votes:
+def imagined_votes(plan: Plan, imagined: SimulatedData, generator: np.random.Generator) -> Votes:
     """Return the votes of the imagined queries under each voting rule, (laws, queries, k).
 
     `generator`: draws research noise and breaks ties.
@@ -155,7 +155,7 @@ def imagined_votes(plan: Plan, imagined: ImaginedData, generator: np.random.Gene
 
 
 def _part_votes(
-    plan: Plan, part: PlanPart, imagined: ImaginedData, generator: np.random.Generator
+    plan: Plan, part: PlanPart, imagined: SimulatedData, generator: np.random.Generator
 ) -> Votes:
     forest = part.ensemble.forest
     kind = plan.kind
@@ -211,7 +211,7 @@ def _hard_counts(counts: CellCounts, k: int, generator: np.random.Generator) -> 
     return CellCounts(counts.codes, votes, counts.sizes, _provenance=counts.provenance)
 
 
-def accuracies(votes: Array, imagined: ImaginedData, generator: np.random.Generator) -> Array:
+def accuracies(votes: Array, imagined: SimulatedData, generator: np.random.Generator) -> Array:
     """Return the share of right labels for each law, shape (laws,)."""
     jitter = 1e-9 * np.abs(votes).max(initial=1.0) * generator.random(votes.shape)
     right = (votes + jitter).argmax(axis=2) == imagined.wanted
@@ -219,7 +219,7 @@ def accuracies(votes: Array, imagined: ImaginedData, generator: np.random.Genera
 
 
 def posterior_probabilities(
-    plan: Plan, imagined: ImaginedData, generator: np.random.Generator
+    plan: Plan, imagined: SimulatedData, generator: np.random.Generator
 ) -> NDArray[np.float64]:
     """Return class probabilities of the imagined queries, shape (laws, queries, k).
 
@@ -241,7 +241,7 @@ def posterior_probabilities(
 
 
 @dataclass(frozen=True, eq=False)
-class ImaginedRecords:
+class SimulatedRecords:
     """Records of one law, as an additive model asks for them."""
 
     codes: Codes
@@ -250,7 +250,7 @@ class ImaginedRecords:
 
 
 def residual_probabilities(
-    plan: ResidualPlan, imagined: ImaginedData, generator: np.random.Generator
+    plan: ResidualPlan, imagined: SimulatedData, generator: np.random.Generator
 ) -> Array:
     """Return class probabilities of the imagined queries, shape (laws, queries, k).
 
@@ -260,9 +260,9 @@ def residual_probabilities(
     found = []
     for law, asked in enumerate(queries):
         mine = np.repeat(np.flatnonzero(imagined.owner == law), imagined.weight)
-        records = ImaginedRecords(imagined.codes[mine], imagined.labels[mine])
+        records = SimulatedRecords(imagined.codes[mine], imagined.labels[mine])
         curator = Live(plan, records, nullcontext, "research", generator)  # nobody is charged
-        found.append(learn_additive(plan, AskedSteps(plan, curator)).probabilities(asked))
+        found.append(learn_additive(plan, StepQuestions(plan, curator)).probabilities(asked))
     return np.stack(found)
 
 

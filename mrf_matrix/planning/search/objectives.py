@@ -43,7 +43,7 @@ from mrf_matrix.forests import pure_forest_bound
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.search.expected_accuracy import (
     DataPrior,
-    ImaginedData,
+    SimulatedData,
     accuracies,
     posterior_probabilities,
     residual_probabilities,
@@ -230,7 +230,7 @@ class ExpectedLoss:
     seed: int = 0
     name: str = "expected_loss"
     tolerance: float = 0.01
-    _imagined: dict[object, ImaginedData] = field(
+    _imagined: dict[object, SimulatedData] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -259,11 +259,11 @@ class ExpectedLoss:
             losses.append(1 - accuracies(votes, imagined, generator).mean())
         return float(np.mean(losses))
 
-    def _data(self, plan: Plan | ResidualPlan, number: int, prior: DataPrior) -> ImaginedData:
+    def _data(self, plan: Plan | ResidualPlan, number: int, prior: DataPrior) -> SimulatedData:
         """Return what is imagined under a prior, the same for all designs."""
         key = (plan.domain, plan.n_classes, plan.n_records, number)
         if key not in self._imagined:
-            self._imagined[key] = ImaginedData(
+            self._imagined[key] = SimulatedData(
                 plan.domain, plan.n_classes, plan.n_records or 1, prior, self.n_targets,
                 self.n_queries, self.seed + 1000 * number,
             )  # fmt: skip

@@ -74,7 +74,7 @@ class Chain:
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
+class SharedEstimate:
     """What one group's estimate of the shared classes is made of, at some roots."""
 
     sides: list[tuple[Array, Array]]  # C z and C τY of every shared attribute
@@ -107,7 +107,7 @@ class Group:
             (form.first[form.owner[i]] + kinds[:, i], kinds[:, i] > 0) for i in others
         ]
 
-    def at(self, point: Point) -> Shared:
+    def at(self, point: Point) -> SharedEstimate:
         """Return the factors of D and of M."""
         sides, spread, crossed = [], [], []
         for i, onto in zip(self.shared, self.onto, strict=True):
@@ -121,7 +121,7 @@ class Group:
             crossed.append(pairs.reshape(len(across), 4, -1))
             sides.append((first, rest))
         values = self.above @ point.shares
-        return Shared(sides, 1.0 / (values + FLOOR * values.max()), spread, crossed)
+        return SharedEstimate(sides, 1.0 / (values + FLOOR * values.max()), spread, crossed)
 
     def weights(self, point: Point) -> Array:
         """Return ``w_T² Π z_iᵀG_iz_i`` over attributes that are not shared, of answered tables."""
@@ -130,12 +130,12 @@ class Group:
             result *= np.where(used, point.totals[code], 1.0)
         return result
 
-    def covariance(self, shared: Shared, unit: Array) -> Array:
+    def covariance(self, shared: SharedEstimate, unit: Array) -> Array:
         """Return D, its entries in the order of pairs of codes, attribute by attribute."""
         return self.one.slopes(unit, shared.spread, shared.inverse, np.ones(1))[1]
 
     def slopes(
-        self, point: Point, shared: Shared, crossed: ChainSlopes, by_covariance: Array
+        self, point: Point, shared: SharedEstimate, crossed: ChainSlopes, by_covariance: Array
     ) -> Slopes:
         """Return slopes in shares, totals and sides of minus ``Σ tr(X M)`` and of ``tr(S D)``."""
         form, q = self.form, len(self.shared)

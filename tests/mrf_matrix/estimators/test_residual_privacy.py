@@ -19,7 +19,7 @@ from mrf_matrix.posterior import SCALES, Link, SumOfEffects, penalties_of_scales
 from mrf_matrix.release.curator import Curator, Live
 from mrf_matrix.residual import residual_plan
 from mrf_matrix.residual.learning import learn_additive
-from mrf_matrix.residual.questions import AskedSteps, ResidualRecords
+from mrf_matrix.residual.questions import ResidualRecords, StepQuestions
 from mrf_matrix.residual.step import CHOICE_SENSITIVITY
 
 
@@ -154,7 +154,7 @@ def neighbours(neighboring, generator, count, k=2):
 
 def twins(pair, plan, seed, *, worst):
     found = Twins(plan, *map(data, pair), np.random.default_rng(seed), worst=worst)
-    learn_additive(plan, AskedSteps(plan, found))
+    learn_additive(plan, StepQuestions(plan, found))
     return found
 
 
@@ -277,7 +277,7 @@ def losses_of_scales(budget, k, neighboring="add_remove"):
         others = [] if neighboring == "add_remove" else [RECORDS[k][generator.integers(16)]]
         pair = data(records), data([*records[:-1], *others])
         found = Twins(Steps(plan.domain, (step,)), *pair, generator)
-        AskedSteps(plan, found).scale(step, sum_of(generator, k))
+        StepQuestions(plan, found).scale(step, sum_of(generator, k))
         [(_, loss)] = found.losses
         yield loss / float(step.budget.exact)
 
@@ -315,7 +315,7 @@ def test_choices_are_drawn_by_the_law_that_is_claimed(budget, monkeypatch):
     codes, labels = data(RECORDS[2])
     records, penalties = EncodedRecords(plan.domain, codes, labels), np.zeros(len(CANDIDATES))
     steps = Steps(plan.domain, (*plan.pairs.choices, plan.first.scale))
-    asked = AskedSteps(plan, Live(steps, records, nullcontext, "exact"))
+    asked = StepQuestions(plan, Live(steps, records, nullcontext, "exact"))
     found = asked.choose(plan.pairs.choices, CANDIDATES, penalties)
     effects, scale = sum_of(np.random.default_rng(4), 2), plan.first.scale
     assert asked.scale(scale, effects) == SCALES[0]

@@ -23,7 +23,7 @@ from mrf_matrix.labels.draw import (
     BITS,
     STEEPEST,
     Exponential,
-    MostRight,
+    MostAccurate,
     _cut_worths,
     bytes_of,
     draw_tree,
@@ -135,7 +135,7 @@ def test_the_draw_has_the_law_of_the_exponential_mechanism(name):
 def test_without_noise_the_first_of_the_best_is_taken(name):
     cuts, _, codes, counts, joint = case(name)
     best = max(int(cells.max(axis=1).sum()) for _, cells in all_trees(name))
-    tree, of_cells = draw_tree(cuts, joint, MostRight())
+    tree, of_cells = draw_tree(cuts, joint, MostAccurate())
     cells = cell_counts(tree.cuts, codes, counts)
     assert of_cells.dtype == np.int64
     assert of_cells.tolist() == cells.tolist()

@@ -28,8 +28,8 @@ from mrf_matrix.domain.columns import Column
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.estimators import spending
 from mrf_matrix.estimators.constructors import claim_parameters
-from mrf_matrix.estimators.count_source import GivenCounts
-from mrf_matrix.estimators.record_source import EncodedRecords, GivenRecords, HeldData
+from mrf_matrix.estimators.count_source import CountSource
+from mrf_matrix.estimators.record_source import EncodedRecords, LoadedData, RecordSource
 from mrf_matrix.labels.cut_counts import JointCounts
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -262,9 +262,9 @@ def test_whatever_holds_records_shows_its_kind_alone_and_stays():
     for one in (
         counts,
         encoded,
-        HeldData(domain, encoded, domain.provenance),
-        GivenCounts(domain, counts),
-        GivenRecords(domain, codes, labels),
+        LoadedData(domain, encoded, domain.provenance),
+        CountSource(domain, counts),
+        RecordSource(domain, codes, labels),
         JointCounts(labels.astype(np.int64), labels.astype(np.int64), 0),
         Column("age", codes[:, 0]),
     ):

@@ -39,7 +39,7 @@ from mrf_matrix.residual import (
     suits_residual_forest,
 )
 from mrf_matrix.residual.learning import learn_additive
-from mrf_matrix.residual.questions import AskedSteps, ResidualRecords, scored_records
+from mrf_matrix.residual.questions import ResidualRecords, StepQuestions, scored_records
 from mrf_matrix.residual.step import ResidualStep, sums_of_values
 
 SMOOTH = Smoothness(0.1, 0.95)
@@ -285,7 +285,7 @@ def test_records_have_the_scores_that_are_predicted(budget, k):
     first = replace(plan, passes=(), pairs=None)
     alone = Some(domain, first.steps)
     records = EncodedRecords(domain, codes, labels)
-    asked = AskedSteps(first, Live(alone, records, nullcontext, "research", generator))
+    asked = StepQuestions(first, Live(alone, records, nullcontext, "research", generator))
     posterior = learn_additive(first, asked)
     expected = np.column_stack([one.means(codes) for one in posterior.columns])
     assert_allclose(scored_records(first, asked.effects, records)._scores, expected)
@@ -308,7 +308,7 @@ def test_the_curvature_of_the_first_pass_is_that_of_the_totals(monkeypatch, k, e
 
     monkeypatch.setattr(ClassStates, "with_curvature", noted)
     records = EncodedRecords(domain, codes, labels)
-    learn_additive(plan, AskedSteps(plan, Live(plan, records, nullcontext, "exact")))
+    learn_additive(plan, StepQuestions(plan, Live(plan, records, nullcontext, "exact")))
     if expected is None:
         shares = np.array([0.7, 0.2, 0.1])
         expected = 0.5 / (1 - 0.1) * (1 - (shares**2).sum())

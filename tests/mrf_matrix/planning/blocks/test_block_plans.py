@@ -31,7 +31,7 @@ from mrf_matrix.planning.plans.block_design import (
 from mrf_matrix.planning.plans.block_part import block_part, blocks_budget, tables_of
 from mrf_matrix.planning.search.expected_accuracy import (
     MOST_RECORDS,
-    ImaginedData,
+    SimulatedData,
     posterior_probabilities,
 )
 from mrf_matrix.posterior import block_effects as main_effects
@@ -222,7 +222,7 @@ def test_expected_errors_are_those_of_simulated_releases(changes):
 def test_imagined_labels_are_those_of_the_classifier():
     domain = Domain.from_sizes(SIZES, n_classes=3)
     made = a_plan(domain, epsilon=float("inf"))
-    imagined = ImaginedData(domain, 3, 400, TargetPrior(), n_targets=3, n_queries=20)
+    imagined = SimulatedData(domain, 3, 400, TargetPrior(), n_targets=3, n_queries=20)
     found = posterior_probabilities(made, imagined, np.random.default_rng(0))
     for law, shares in enumerate(found):
         mine = imagined.owner == law
@@ -241,7 +241,7 @@ DOMAIN = Domain.from_sizes([3, 5, 2], n_classes=3)
 
 @pytest.mark.parametrize("n_records", [300, 100_000])
 def test_every_law_has_the_public_number_of_records(n_records):
-    imagined = ImaginedData(DOMAIN, 3, n_records, TargetPrior(), n_targets=6, n_queries=10)
+    imagined = SimulatedData(DOMAIN, 3, n_records, TargetPrior(), n_targets=6, n_queries=10)
     assert len(imagined.codes) <= MOST_RECORDS
     counts = imagined.counts(imagined.codes, DOMAIN.sizes).counts
     totals = counts.sum(axis=0).reshape(6, 3).sum(axis=1)
@@ -251,7 +251,7 @@ def test_every_law_has_the_public_number_of_records(n_records):
 
 
 def test_queries_get_the_votes_of_their_own_law():
-    imagined = ImaginedData(DOMAIN, 3, 10, TargetPrior(), n_targets=2, n_queries=3)
+    imagined = SimulatedData(DOMAIN, 3, 10, TargetPrior(), n_targets=2, n_queries=3)
     answers = np.arange(2 * 3 * 2 * 3, dtype=float).reshape(6, 6)
     own = imagined.own_columns(answers)
     assert own.shape == (2, 3, 3)
