@@ -130,14 +130,14 @@ class ResidualPlan(StepTable):
         }
 
     def _with_budget(self, budget: Budget, delta: float) -> "ResidualPlan":
-        def move(part: Any) -> Any:
+        def rescale(part: Any) -> Any:
             if isinstance(part, ResidualStep):
                 return replace(part, budget=share_of(part.budget, self.budget, budget))
             if isinstance(part, FirstPass | ResidualPass | PairSteps):
-                return replace(part, **{name: move(one) for name, one in vars(part).items()})
-            return tuple(map(move, part)) if isinstance(part, tuple) else part
+                return replace(part, **{name: rescale(one) for name, one in vars(part).items()})
+            return tuple(map(rescale, part)) if isinstance(part, tuple) else part
 
-        parts = {name: move(one) for name, one in vars(self).items()}
+        parts = {name: rescale(one) for name, one in vars(self).items()}
         found = replace(self, **parts | {"budget": budget, "delta": delta})
         _check_noise(found)
         return found
