@@ -194,7 +194,6 @@ def test_the_targets_hold_at_the_budget_and_not_below(norm: str) -> None:
     found = smallest_budget(np.tri(16), targets, norm, **QUICK)
     errors = found.strategy.row_errors(np.tri(16))
     variances = 2 * errors / found.amount**2 if norm == "l1" else errors / (2 * found.amount)
-    assert np.sqrt(variances).max() == pytest.approx(1.0, rel=2.5)
     assert (np.sqrt(variances) / targets).max() == pytest.approx(1.0, rel=1e-9)
     assert 0 < found.bound <= found.amount
 
