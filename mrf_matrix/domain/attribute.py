@@ -15,7 +15,6 @@ from mrf_matrix.base.provenance import DOMAIN, Provenance
 from mrf_matrix.domain.attribute_parts import (
     MAX_SIZE,
     Groups,
-    Scalar,
     check_name,
     check_one_kind,
     checked_categories,
@@ -25,6 +24,7 @@ from mrf_matrix.domain.attribute_parts import (
     checked_size,
     day_of,
 )
+from mrf_matrix.domain.columns import Scalar
 
 READ_OFF = Provenance.from_records("domain")
 OTHER, MISSING = "(other)", "(missing)"

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.arrays import Array, Values
 from mrf_matrix.base.checks import DomainError, name_few, short_repr
+from mrf_matrix.domain.columns import Scalar, match_key
 
 EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1)
@@ -62,7 +63,6 @@ def dates_of_days(days: ArrayLike) -> Values:
     )
 
 
-Scalar = str | int | float | bool
 MAX_SIZE = 2**31 - 1  # codes are int32
 LONGEST = 5000  # characters of a name or a category
 LARGEST_EDGE = sys.float_info.max
@@ -129,13 +129,6 @@ def checked_categories(name: str, categories: Iterable[object]) -> Sequence[Scal
         run = range(int(values[0]), int(values[0]) + len(values))
         return run if tuple(run) == values else values
     return values
-
-
-def match_key(value: Scalar) -> tuple[str, Scalar]:
-    """Return what values are compared by: numbers by value, strings and booleans apart."""
-    if isinstance(value, bool | np.bool_):
-        return "bool", bool(value)
-    return ("str", value) if isinstance(value, str) else ("number", value)
 
 
 def plain_scalar(name: str, value: object) -> Scalar:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Records: TypeAlias = "IntoDataFrame | ArrayLike"
 """Records as users hold them: a frame of any library, or an array."""
 
+Scalar: TypeAlias = str | int | float | bool
+
 Outside: TypeAlias = Literal["refuse", "clip", "missing"]  # what becomes of values without a code
 
 SHORT_FLOATS = ("float16", "float32", "halffloat", "float")  # as NumPy, pandas and Arrow name them
@@ -47,6 +49,13 @@ class Column(PrivateValue):
             raise DomainError(
                 f"Column {short_repr(self.name)}: {self.values.ndim} dimensions; expected one."
             )
+
+
+def match_key(value: Scalar) -> tuple[str, Scalar]:
+    """Return what values are compared by: numbers by value, strings and booleans apart."""
+    if isinstance(value, bool | np.bool_):
+        return "bool", bool(value)
+    return ("str", value) if isinstance(value, str) else ("number", value)
 
 
 def type_name(dtype: object) -> str:

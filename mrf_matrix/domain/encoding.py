@@ -12,13 +12,11 @@ from mrf_matrix.base.checks import SEE_VALUES, DomainError, name_some, short_rep
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_parts import (
     GroupOfCode,
-    Scalar,
     dates_of_days,
     day_or_none,
     days_of_times,
-    match_key,
 )
-from mrf_matrix.domain.columns import Column, as_any_column, read_columns
+from mrf_matrix.domain.columns import Column, Scalar, as_any_column, match_key, read_columns
 from mrf_matrix.domain.texts import MISSING_MARKS, is_missing, read_column
 
 UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet
