@@ -30,6 +30,7 @@ def unused(x):
     return UNUSED
 ''',
     TABLE: "RATE = 1\nUNUSED = 5\n",
+    ".gitignore": "__pycache__/\n",  # or what Python writes beside the table is a change
 }
 
 
@@ -51,7 +52,7 @@ def checkout(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     root = tmp_path / "checkout"
     for name, source in SOURCES.items():
-        (root / name).parent.mkdir(parents=True)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(source)
     git(tmp_path, "init", "-q", str(root))
     commit(root)
