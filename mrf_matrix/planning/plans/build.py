@@ -38,7 +38,6 @@ from mrf_matrix.planning.plans.strategy_choice import (
     VOTES,
     MeasurementSpec,
     RowObjective,
-    affordable_method,
     choose_strategies,
     is_auto,
     path_method,
@@ -172,11 +171,6 @@ class PublicForests:
         if norm == "l2" and self._votes_count(measuring, aims):
             strategy = [
                 path_method(workload) if is_auto(one) else one
-                for one, workload in zip(strategy, asked, strict=True)
-            ]
-        if kind.answers_queries:
-            strategy = [
-                affordable_method(workload, norm, limit) if is_auto(one) else one
                 for one, workload in zip(strategy, asked, strict=True)
             ]
         found = choose_strategies(

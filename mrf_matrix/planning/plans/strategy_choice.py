@@ -24,13 +24,9 @@ from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from strategies import Strategy, evaluate, families, select
 from strategies.operators import Identity, MemoryCapError, Norm, Operator, as_operator
-from strategies.problem.merging import can_merge, merge_columns
+from strategies.problem.merging import can_merge
 from strategies.problem.objective import OBJECTIVES, Aim, Objective, checked_weights
 from strategies.search.select import checked_time_limit
-
-DECOMPOSED = 4e-10
-"""Seconds of one operation of a portfolio's singular value decompositions: 1e-10 in one of them
-(``numpy.linalg.svd``, 20 m² n operations), and four to a portfolio. Source: timed, not fitted."""
 
 
 class Words(TypedDict):
@@ -364,24 +360,6 @@ def given_matrix(strategy: object, cells: int) -> Operator:
             f"is measured."
         )
     return matrix
-
-
-def affordable_method(workload: Operator, norm: Norm, time_limit: float) -> str:
-    """Return "auto" where a portfolio's decompositions fit the time limit, or rows are few.
-
-    Otherwise "identity": measure every group of cells with equal columns once, which needs no
-    linear algebra, and which searches for Laplace noise seldom beat on workloads so large. It is
-    beaten where noise on the rows themselves has the smaller loss. For Gaussian noise it is far
-    from the optimum, which one search finds: "auto" always.
-    """
-    if norm == "l2" or not can_merge(workload):
-        return "auto"
-    merging = merge_columns(workload)
-    rank = min(workload.shape[0], merging.n_groups)
-    if DECOMPOSED * 20.0 * rank**2 * merging.n_groups <= time_limit:
-        return "auto"
-    own = workload.sensitivity(norm) ** 2 * workload.shape[0]
-    return "auto" if own < merging.apply(workload).row_squares().sum() else "identity"
 
 
 def path_method(workload: Operator) -> str:
