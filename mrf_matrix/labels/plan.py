@@ -255,11 +255,7 @@ class LabelPlan(StepTable):
         return {
             "kind": "labels",
             "voting": "posterior",
-            "budget": repr(self.budget),
-            "delta": self.delta,
-            "claim": self.budget.claim(self.delta),
-            "neighboring": self.neighboring,
-            "attributes": self.domain.n_attributes,
+            **self.claim_fields(),
             "cuts": len(self.cuts),
             "cells": self.n_cells,
             "classes": self.n_classes,

@@ -91,6 +91,17 @@ class StepTable(Tabular):
             f"{plan.neighboring} neighbours"
         )
 
+    def claim_fields(self) -> dict[str, object]:
+        """Return what a plan claims, under which relation, as plain values for JSON."""
+        plan: Any = self
+        return {
+            "budget": repr(plan.budget),
+            "delta": plan.delta,
+            "claim": plan.budget.claim(plan.delta),
+            "neighboring": plan.neighboring,
+            "attributes": plan.domain.n_attributes,
+        }
+
     @property
     def announced_steps(self) -> tuple[AnnouncedStep, ...]:
         """Every step, those of plans within it in their place."""

@@ -109,11 +109,7 @@ class ResidualPlan(StepTable):
         return {
             "kind": "additive",
             "voting": "posterior",
-            "budget": repr(self.budget),
-            "delta": self.delta,
-            "claim": self.budget.claim(self.delta),
-            "neighboring": self.neighboring,
-            "attributes": self.domain.n_attributes,
+            **self.claim_fields(),
             "cells": self.domain.size,
             "classes": self.n_classes,
             "records": self.n_records,

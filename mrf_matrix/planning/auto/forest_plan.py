@@ -73,9 +73,7 @@ class PooledPlan(StepTable):
     def to_dict(self) -> dict[str, object]:
         return {
             "kind": "pool",
-            "budget": repr(self.budget),
-            "delta": self.delta,
-            "claim": self.budget.claim(self.delta),
+            **self.claim_fields(),
             "tree": self.tree.to_dict(),
             "tables": self.tables.to_dict(),
         }

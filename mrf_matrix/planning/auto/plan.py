@@ -263,11 +263,7 @@ class AutoPlan(StepTable):
         below, above = self.below, self.above
         return {
             "kind": "auto",
-            "budget": repr(self.budget),
-            "delta": self.delta,
-            "claim": self.budget.claim(self.delta),
-            "neighboring": self.neighboring,
-            "attributes": self.domain.n_attributes,
+            **self.claim_fields(),
             "cells": self.domain.size,
             "classes": self.domain.n_classes,
             "records": self.n_records,
