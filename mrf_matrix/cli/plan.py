@@ -171,7 +171,7 @@ def show_plan(
 FREE = "Nothing was spent and no record read: every figure is public."
 
 
-class OutOfTimeError(Exception):
+class BoundTimeoutError(Exception):
     """A bound takes longer than it may."""
 
 
@@ -185,21 +185,21 @@ def bound_in_time(made: Plan, seconds: float) -> bool:
     try:
         with alarm(seconds):
             _ = made.lower_bound  # which is kept
-    except OutOfTimeError:
+    except BoundTimeoutError:
         return False
     return True
 
 
 @contextmanager
 def alarm(seconds: float) -> Iterator[None]:
-    """Raise OutOfTimeError in a block of more processor time, after a step of linear algebra."""
+    """Raise BoundTimeoutError in a block of more processor time, after a step of linear algebra."""
     main = threading.current_thread() is threading.main_thread()
     if not (main and hasattr(signal, "setitimer")):
         yield
         return
 
     def ring(number: int, frame: object) -> None:
-        raise OutOfTimeError
+        raise BoundTimeoutError
 
     before = signal.signal(signal.SIGPROF, ring)
     signal.setitimer(signal.ITIMER_PROF, max(seconds, 1e-3))
@@ -207,7 +207,7 @@ def alarm(seconds: float) -> Iterator[None]:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.signal(signal.SIGPROF, signal.SIG_DFL if before is None else before)
 
 
 def pictures(made: Plan, *, bound: bool) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.claim import claiming_budgets
-from mrf_matrix.planning.auto import AutoPlan, auto_plan, plan_after_choice
+from mrf_matrix.planning.auto import AutoPlan, auto_plan, plan_after_imbalance
 from mrf_matrix.planning.auto.forest_plan import forest_plan, single_attributes, tables_of
 from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.planning.plans.block_part import check_block
@@ -190,7 +190,7 @@ class PrivateForestClassifier(FitsByPlan):
                 check_before_release(plan.forest)
                 return asked_data(plan.forest, data)
             tables = data.tables([])
-            most = why if why.balance is None else plan_after_choice(why, why.n_records or 0)
+            most = why if why.balance is None else plan_after_imbalance(why, why.n_records or 0)
             check_memory_of_followers(why, most, tables, self.random_state)
             return tables
 

@@ -30,7 +30,7 @@ from mrf_matrix.kinds.model import COMMON, Kind, PlanFields, Sizes, plan_fields
 from mrf_matrix.kinds.tables import ADDITIVE, BLOCKS_GIVEN, TABLES
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.budget import budget_of
-from mrf_matrix.planning.auto import AutoPlan, plan_after_choice, records_after
+from mrf_matrix.planning.auto import AutoPlan, plan_after_imbalance, records_after
 from mrf_matrix.planning.auto.choices import Attribute, Enough, Rarity, Screening
 from mrf_matrix.planning.auto.forest_plan import PooledPlan, forest_plan
 from mrf_matrix.planning.auto.plan import deferred_step
@@ -302,7 +302,7 @@ def plan_after_choices(
     assert plan.why is not None
     if level is None:
         return forest_plan(plan.why, kept, plan.random_state, provenance)
-    later = plan_after_choice(plan.why, records_after(plan.why, level))
+    later = plan_after_imbalance(plan.why, records_after(plan.why, level))
     return private_steps(later, plan.random_state, plan.steps[-1].budget)
 
 

@@ -61,7 +61,7 @@ class AutoPlan(StepTable):
     # what was not considered, because data that are counted as they pass cannot serve it
     left_out: str | None = None
     # the choice of how rare the rarer of two classes is, which comes first; what follows is planned
-    # anew by `plan_after_choice`
+    # anew by `plan_after_imbalance`
     balance: ResidualStep | None = None
     # the plan before that choice, where it was made: it has the whole budget
     announced: "AutoPlan | None" = None
@@ -174,7 +174,7 @@ class AutoPlan(StepTable):
 
     @property
     def _even_plan(self) -> "AutoPlan":
-        return self if self.balance is None else plan_after_choice(self, self.n_records or 0)
+        return self if self.balance is None else plan_after_imbalance(self, self.n_records or 0)
 
     @property
     def announced_steps(self) -> tuple[AnnouncedStep, ...]:
@@ -351,7 +351,7 @@ def _coarser_names(given: Domain, coarse: Domain) -> tuple[str, ...]:
     return tuple(name for name, before, after in pairs if after < before)
 
 
-def plan_after_choice(plan: AutoPlan, even: int) -> AutoPlan:
+def plan_after_imbalance(plan: AutoPlan, even: int) -> AutoPlan:
     """Return what follows the choice of how rare the rarer class is, with what that choice left.
 
     A pool stays: the whole budget decided on it. Of a rare class each code says the usual one, so

@@ -15,7 +15,7 @@ from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.planning import Screening, auto_plan
-from mrf_matrix.planning.auto import plan_after_choice, records_after
+from mrf_matrix.planning.auto import plan_after_imbalance, records_after
 from mrf_matrix.planning.auto.choices import (
     ONE_IN,
     Attribute,
@@ -119,7 +119,7 @@ def test_what_follows_spends_what_the_choice_leaves(budget):
     announced = auto_plan(TWELVE, [budget], n_records=20_000)
     assert announced.balance is not None
     for even in (100, 1000, 10_000):
-        follows = plan_after_choice(announced, even)
+        follows = plan_after_imbalance(announced, even)
         spent = sum((step.budget.exact for step in follows.choices), follows.rest.exact)
         assert spent == follows.budget.exact == budget.exact
         assert follows.choices[0] == announced.balance
@@ -129,9 +129,9 @@ def test_what_follows_spends_what_the_choice_leaves(budget):
 def test_a_rare_class_changes_how_much_is_measured_and_not_which_kind():
     many_codes = Domain.from_sizes([16] * 12, n_classes=2)
     announced = auto_plan(many_codes, [PureDP(4)], n_records=3500)
-    follows = plan_after_choice(announced, 465)
+    follows = plan_after_imbalance(announced, 465)
     assert announced.name == follows.name == "residual forest"
-    assert plan_after_choice(announced, 350).measured != "additive"  # a signal of 117
+    assert plan_after_imbalance(announced, 350).measured != "additive"  # a signal of 117
 
 
 def test_what_is_not_screened_before_the_question_is_not_after_it():
@@ -139,9 +139,9 @@ def test_what_is_not_screened_before_the_question_is_not_after_it():
     for domain, n_records, screened in ((many, 6200, True), (TWELVE, 6200, False)):
         announced = auto_plan(domain, laws[:1], n_records=n_records)
         assert announced.balance is not None
-        follows = plan_after_choice(announced, n_records)
+        follows = plan_after_imbalance(announced, n_records)
         assert (announced.screening is not None, follows.screening is not None) == (screened,) * 2
-        assert plan_after_choice(announced, n_records // 10).screening is None
+        assert plan_after_imbalance(announced, n_records // 10).screening is None
     assert auto_plan(many, laws, n_records=6200, delta=1e-6).screening is None
 
 
@@ -197,7 +197,7 @@ def test_a_tree_stays_beside_tables_unless_a_class_is_rarer_than_one_in_twelve(l
     assert records_after(residuals, level) == even_records(8000, level)
     stays = records_after(pool, level) == 8000
     assert stays == (one_in <= 12)
-    follows = plan_after_choice(pool, records_after(pool, level))
+    follows = plan_after_imbalance(pool, records_after(pool, level))
     assert (follows.name == pool.name) == stays
 
 

@@ -16,7 +16,7 @@ from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.planning import RULES, auto_plan
-from mrf_matrix.planning.auto import plan_after_choice
+from mrf_matrix.planning.auto import plan_after_imbalance
 from mrf_matrix.planning.auto.choices import GATED_FROM, GATED_RECORDS, plan_screening
 from mrf_matrix.planning.auto.forest_plan import (
     CLEAR_SIGNAL,
@@ -242,7 +242,7 @@ def test_a_plan_names_its_row_and_no_accuracy(domain, n_records, budget, changes
     assert (record["row"], record["rule"]) == (row, rule.to_dict())
     if made.balance is not None:
         even = n_records // 20
-        told = plan_after_choice(made, even).reason
+        told = plan_after_imbalance(made, even).reason
         assert f"{even:,} records of even classes (signal " in told or budget.is_infinite
         assert f"as for {even} records of even classes" in told
 
@@ -325,8 +325,8 @@ def test_how_rare_a_class_is_is_asked_before_a_pool_too():
         made = auto_plan(DOMAIN, [PureDP(0.1)], n_records=n)
         assert made.measured == kind
         assert made.balance is not None
-        assert plan_after_choice(made, n).measured == kind
-        rare = plan_after_choice(made, n // 8)
+        assert plan_after_imbalance(made, n).measured == kind
+        rare = plan_after_imbalance(made, n // 8)
         assert rare.is_rare
         assert rare.measured in ("tables", "additive")
     assert auto_plan(DOMAIN, [PureDP(0.1)], n_records=9000).balance is None
@@ -361,7 +361,7 @@ def test_what_the_question_costs_takes_no_tree_away(d):
         made = auto_plan(domain, [PureDP(1)], n_records=n)
         if made.measured not in ("pool", "additive pool"):
             continue
-        follows = plan_after_choice(made, n)
+        follows = plan_after_imbalance(made, n)
         kinds.add(made.measured)
         assert follows.measured == made.measured
         assert follows.rest == made.budget_after_balance

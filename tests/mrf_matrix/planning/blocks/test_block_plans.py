@@ -14,7 +14,7 @@ from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
 from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.planning import TargetPrior, peak_bytes
-from mrf_matrix.planning.auto import plan_after_choice
+from mrf_matrix.planning.auto import plan_after_imbalance
 from mrf_matrix.planning.auto.forest_plan import blocks_of
 from mrf_matrix.planning.auto.forest_plan import tables_of as tables_plan
 from mrf_matrix.planning.plans.block_design import (
@@ -263,7 +263,7 @@ def test_blocks_of_a_rare_class_that_do_not_fit_become_single_attributes():
     """Designs of a rarer class may be larger than those that were checked before the charge."""
     domain = Domain.from_sizes([4] * 60, 2)
     announced = PrivateForestClassifier(domain, epsilon=1, n_records=200_000).plan()
-    rare, everything = plan_after_choice(announced, 4000), tuple(range(60))
+    rare, everything = plan_after_imbalance(announced, 4000), tuple(range(60))
 
     def blocks():
         return blocks_of(rare, everything, np.random.default_rng(0))
