@@ -74,7 +74,8 @@ Progress = Callable[[str, int, int], None]
 Found = tuple[Forest, Strategy, list[Score]]
 """Of a split: its forest, the strategy, and every score."""
 
-QUERY_SHARE = 0.15  # part of the time limit that each selection for the test records may take
+QUERY_SHARE = 0.1
+"""Part of the time limit for the test records: of the usual limit, a batch's usual second."""
 
 
 @dataclass(frozen=True, eq=False)
