@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from mrf_matrix.base import escape_controls
-from mrf_matrix.base.fields import FieldError, parse_json
+from mrf_matrix.base.fields import FieldError
 from mrf_matrix.base.file_format import FileFormat
-from mrf_matrix.base.files import content_of
 from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import to_option_words, user_errors
 from mrf_matrix.cli.paid_release import check_output
@@ -23,7 +22,6 @@ from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.datasets.tables import domain_problems, record_problems
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import check_repeats
-from mrf_matrix.domain.foreign import foreign_domain, schema_losses, yaml_value
 from mrf_matrix.domain.serialization import (
     attribute_from_dict,
     attribute_row,
@@ -102,24 +100,6 @@ def new_domain(
     except DomainError as error:
         raise click.ClickException(to_option_words(str(error))) from error
     _save_domain(domain, file)
-
-
-@command.command(name="import")
-@click.argument("schema", type=options.FILE)
-@click.argument("file", type=options.NEW)
-@click.option("--target", required=True, help="Column of the classes.")
-@options.overwrite("a file")
-@user_errors
-def import_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
-    """Write the domain FILE of a SCHEMA of Frictionless or pandera, in JSON or YAML."""
-    check_output(file, overwrite=overwrite, reads=(schema,), option="FILE")
-    try:
-        told = _read_schema(schema)
-    except ValueError as error:
-        raise click.ClickException(f"the schema {schema}: {error}") from error
-    _save_domain(Domain.from_dict(foreign_domain(told, target)), file)
-    for line in schema_losses(told):
-        note(f"Note: {to_option_words(line)}")
 
 
 @command.command(name="check")
@@ -243,17 +223,6 @@ def _save_domain(domain: "Domain", file: Path) -> None:
     domain.save(file)
     console().print(f"Written: {file}", soft_wrap=True)
     advise(domain)
-
-
-def _read_schema(schema: Path) -> object:
-
-    content = content_of(schema)
-    if schema.suffix.lower() in (".yaml", ".yml"):
-        return yaml_value(content)
-    try:
-        return parse_json(content)
-    except ValueError as error:
-        raise click.ClickException(f"the schema {schema} is not JSON: {error}") from error
 
 
 @click.command(name="datasets")

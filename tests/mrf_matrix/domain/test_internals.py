@@ -1,4 +1,4 @@
-"""Parts of the domain that no public name shows: short forms, schemas of others, coarser codes."""
+"""Parts of the domain that no public name shows: short forms, coarser codes."""
 
 import json
 from itertools import permutations
@@ -13,7 +13,6 @@ from mrf_matrix import Attribute, Domain
 from mrf_matrix.domain import DomainError, serialization
 from mrf_matrix.domain.attribute import MOST_BINS, coarser_codes
 from mrf_matrix.domain.attribute_parts import GroupOfCode, checked_groups
-from mrf_matrix.domain.foreign import foreign_domain, schema_losses
 from mrf_matrix.domain.serialization import domain_schema, wide_columns
 from mrf_matrix.domain.shorthand import VOCABULARIES, attribute_from_words, expand_shorthand
 
@@ -86,135 +85,6 @@ def test_other_words_are_refused_with_what_may_be_said():
     assert attribute_from_words("id", "skip") is None
     with pytest.raises(DomainError, match=r"0\.\.120 by 10"):
         attribute_from_words("x", "whatever")
-
-
-FRICTIONLESS = {
-    "fields": [
-        {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}},
-        {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"], "required": True}},
-        {"name": "ill", "type": "boolean", "constraints": {"required": True}},
-    ]
-}
-PANDERA = {
-    "schema_type": "dataframe",
-    "columns": {
-        "age": {
-            "dtype": "int64", "nullable": True,
-            "checks": {"greater_than_or_equal_to": 0, "less_than_or_equal_to": 120},
-        },
-        "sex": {"dtype": "str", "nullable": False, "checks": {"isin": ["F", "M"]}},
-        "ill": {"dtype": "bool", "nullable": False, "checks": None},
-    },
-}  # fmt: skip
-LATER_PANDERA = {
-    "columns": {
-        "age": {
-            "dtype": "int64", "nullable": True,
-            "checks": [{"min_value": 0, "max_value": 120, "options": {"check_name": "in_range"}}],
-        },
-        "sex": {
-            "dtype": "str", "nullable": False,
-            "checks": [{"value": ["F", "M"], "options": {"check_name": "isin"}}],
-        },
-        "ill": {"dtype": "bool", "nullable": False, "checks": []},
-    },
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("schema", [FRICTIONLESS, PANDERA, LATER_PANDERA], ids=["f", "p", "p2"])
-def test_schemas_of_other_tools_become_domains(schema):
-    made = Domain.from_dict(foreign_domain(schema, "ill"))
-    assert made == Domain(
-        [
-            Attribute("age", edges=range(0, 121, 12), missing="category"),
-            Attribute("sex", categories=["F", "M"]),
-        ],
-        Attribute("ill", categories=[False, True]),
-    )
-
-
-def of_fields(*fields, **schema):
-    return {"fields": [*fields, {"name": "ill", "type": "boolean"}], **schema}
-
-
-AGE = {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}}
-SEX = {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"], "required": True}}
-
-
-def test_marks_of_missing_values_are_taken_from_a_schema():
-    own = SEX | {"missingValues": ["-", {"value": "x", "label": "unknown"}]}
-    made = Domain.from_dict(
-        foreign_domain(of_fields(AGE, own, missingValues=["", "NA", "99", "-9", "99"]), "ill")
-    )
-    age, sex = made.attributes
-    assert (age.missing_values, sex.missing_values) == (("99", "-9"), ("-", "x"))
-    assert made.encode({"age": ["99", "5", ""], "sex": ["F", "x", "-"]}).tolist() == [
-        [10, 0], [0, 2], [10, 2],
-    ]  # fmt: skip
-    assert made.target.missing == "error"
-
-
-def test_booleans_by_two_spellings_are_categories():
-    answer = {"name": "a", "type": "boolean", "trueValues": ["yes"], "falseValues": ["no"]}
-    made = foreign_domain(of_fields(answer), "ill")
-    assert made["attributes"][0]["categories"] == ["no", "yes"]
-    plain = answer | {"trueValues": ["True", "TRUE"], "falseValues": ["false"]}
-    assert foreign_domain(of_fields(plain), "ill")["attributes"][0]["boolean"] is True
-
-
-DAY = {"name": "d", "constraints": {"minimum": "2020-01-01", "maximum": "2022-01-01"}}
-WEIGHT = {"name": "w", "type": "number", "constraints": {"minimum": 0, "maximum": 9}}
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ([DAY | {"type": "date", "format": "%d/%m/%Y"}], "'d' .format '%d/%m/%Y'"),
-        ([DAY | {"type": "date", "format": "any"}], "'d' .format 'any'"),
-        ([WEIGHT | {"groupChar": ","}], "'w' .groupChar"),
-        ([WEIGHT | {"bareNumber": False}], "'w' .bareNumber"),
-        ([WEIGHT | {"decimalChar": "_"}], "'w' .decimalChar"),
-        ([WEIGHT | {"decimalChar": ","}, WEIGHT | {"name": "v"}], "'w' .decimalChar, where other"),
-        ([{"name": "a", "type": "boolean", "trueValues": ["yes", "y"]}], "'a' .trueValues"),
-        ([SEX | {"missingValues": ["M"]}], "'sex' .missingValues and values both name 'M'"),
-        ([WEIGHT | {"bareNumber": False}, DAY | {"type": "date", "format": "%y"}], "'w'.*'d'"),
-    ],
-)
-def test_notations_that_no_reader_takes_are_refused_by_name(fields, words):
-    with pytest.raises(DomainError, match=words):
-        foreign_domain(of_fields(*fields), "ill")
-
-
-def test_what_a_domain_does_not_say_is_named():
-    sex = SEX | {"constraints": SEX["constraints"] | {"pattern": "[FM]"}, "categoriesOrdered": True}
-    resource = {
-        "schema": of_fields(sex, WEIGHT | {"decimalChar": ","}),
-        "dialect": {"delimiter": ";", "quoteChar": "'", "header": True},
-        "encoding": "latin-1",
-    }
-    assert schema_losses(resource) == [
-        "Read its files with separator=';', encoding='latin-1', decimal=',' in "
-        "file_format=FileFormat(...).",
-        "Its dialect has 'quoteChar', which no reader here takes.",
-        "'sex': 'pattern' of its values is not kept.",
-        "'sex': that its categories are ordered is lost.",
-    ]
-    assert Domain.from_dict(foreign_domain(resource, "ill")).names == ("sex", "w")
-    assert (
-        schema_losses(FRICTIONLESS) == schema_losses(PANDERA) == schema_losses(LATER_PANDERA) == []
-    )
-    odd = PANDERA["columns"]["sex"] | {"unique": True}
-    assert "'unique'" in schema_losses({"columns": {"sex": odd}})[0]
-
-
-def test_schemas_without_finite_values_name_all_such_columns():
-    fields = [{"name": "note", "type": "string"}, {"name": "bmi", "type": "number"}]
-    with pytest.raises(DomainError, match="'note', 'bmi'"):
-        foreign_domain({"fields": [*fields, *FRICTIONLESS["fields"]]}, "ill")
-    with pytest.raises(DomainError, match="target='sick'"):
-        foreign_domain(FRICTIONLESS, "sick")
-    with pytest.raises(DomainError, match="neither"):
-        foreign_domain({"rows": []}, "ill")
 
 
 def test_wide_columns_get_advice():

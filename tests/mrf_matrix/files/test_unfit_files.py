@@ -170,53 +170,6 @@ def test_the_last_year_of_dates_is_a_range_like_others():
     assert made.sizes == (10,)
 
 
-BOMB = "".join(
-    f"{new}: &{new} [{', '.join(['*' + old] * 8)}]\n"
-    for old, new in zip("abcdefg", "bcdefgh", strict=True)
-)
-
-SCHEMAS = {
-    "aliases": ("a: &a [x, x, x, x, x, x, x, x]\n" + BOMB, "aliases"),
-    "an alias in itself": ("a: &a [*a]", "aliases"),
-    "deep": ("[" * 500, "deep"),
-    "repeated keys": ("fields: []\nfields: []\n", "'fields' is repeated"),
-    "a long number": ("a: " + "9" * 5000, "4000 characters"),
-    "base sixty": ("a: 1" + ":1" * 90_000, "4000 characters"),
-    "no date": ("a: 2020-99-99", "not YAML that is read here"),
-    "a program": ("a: !!python/object/apply:os.system [x]", "not YAML that is read here"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", SCHEMAS)
-def test_yaml_is_read_in_the_time_of_its_own_size(tmp_path, kind):
-    text, told = SCHEMAS[kind]
-    (tmp_path / "s.yaml").write_text(text)
-    done = run("domain", "import", tmp_path / "s.yaml", tmp_path / "o.json", "--target", "a")
-    assert done.exit_code == 1
-    assert told in done.output
-    assert len(done.output) < 4000
-
-
-def test_what_an_alias_says_once_is_read(tmp_path):
-    (tmp_path / "s.yaml").write_text(
-        "fields:\n- {name: a, constraints: &c {required: true, enum: [x, y]}}\n"
-        "- {name: b, constraints: *c}\n"
-    )
-    done = run("domain", "import", tmp_path / "s.yaml", tmp_path / "o.json", "--target", "a")
-    assert done.exit_code == 0, done.output
-    assert Domain.load(tmp_path / "o.json").sizes == (2,)
-
-
-@pytest.mark.parametrize(
-    "text", ['{"schema": "x"}', '{"resources": [3]}', "[1]", '{"schema": [1]}']
-)
-def test_a_schema_of_something_else_is_refused(tmp_path, text):
-    (tmp_path / "s.json").write_text(text)
-    done = run("domain", "import", tmp_path / "s.json", tmp_path / "o.json", "--target", "a")
-    assert done.exit_code == 1
-    assert "neither a Frictionless Table Schema" in done.output
-
-
 @pytest.mark.parametrize("read", [READERS["records"][1], READERS["stream"][1]])
 def test_a_record_without_an_end_is_refused(tmp_path, read):
     file = tmp_path / "x.csv"
