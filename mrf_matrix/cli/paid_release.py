@@ -19,8 +19,8 @@ import click
 import mrf_matrix
 from mrf_matrix import mechanisms
 from mrf_matrix.base import check_writable
-from mrf_matrix.base.draw_record import DrawRecord, SignalHold, hold_after_payment, keep_draws
 from mrf_matrix.base.files import name_path_in_errors
+from mrf_matrix.base.work import DrawRecord, SignalHold, hold_after_payment, keep_draws
 from mrf_matrix.cli.errors import error_line
 from mrf_matrix.cli.screen import write_text
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.provenance import NOTHING, Provenance, parts_of
-from mrf_matrix.base.workers import tell
+from mrf_matrix.base.work import tell
 from mrf_matrix.domain import (
     Domain,
     as_domain,

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import structure_generator, whole_number
-from mrf_matrix.base.draw_record import keep_draws
+from mrf_matrix.base.work import keep_draws
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.answers import Answers, Batch, PrivateTables, batch_bill

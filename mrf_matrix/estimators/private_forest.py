@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.base.checks import checked_n_records, one_word
-from mrf_matrix.base.workers import tell
+from mrf_matrix.base.work import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.parameters import RandomState, parameters
 from mrf_matrix.estimators.plan_fit import FitsByPlan, asked_data, check_before_release

@@ -9,7 +9,6 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import check_parent_process, short_repr, warn_caller
-from mrf_matrix.base.draw_record import Payment, hold_signals, keep_draws
 from mrf_matrix.base.provenance import (
     NOTHING,
     Provenance,
@@ -20,6 +19,7 @@ from mrf_matrix.base.provenance import (
     part_of_charge,
     parts_of,
 )
+from mrf_matrix.base.work import Payment, hold_signals, keep_draws
 from mrf_matrix.domain import domain_provenance
 from mrf_matrix.estimators.parameters import Budget as Budget
 from mrf_matrix.estimators.parameters import RandomState, ReleaseParameters

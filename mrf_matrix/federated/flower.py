@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from mrf_matrix.base import escape_controls
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.draw_record import enter_draw, keep_draws
 from mrf_matrix.base.provenance import NOTHING
+from mrf_matrix.base.work import enter_draw, keep_draws
 from mrf_matrix.federated.local_party import LocalParty, PartyRecord, party_answer
 from mrf_matrix.federated.noisy_answers import (
     check_charged_once,

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.draw_record import DrawRecord, Payment, enter_draw, keep_draws, save_draw
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, join
+from mrf_matrix.base.work import DrawRecord, Payment, enter_draw, keep_draws, save_draw
 from mrf_matrix.federated.local_party import (
     LocalParty,
     PartyRecord,

@@ -9,9 +9,9 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.checks import format_number, one_word
-from mrf_matrix.base.draw_record import enter_draw
 from mrf_matrix.base.fields import FieldError, JsonObject, flag_of, integer_of, number_of
 from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.base.work import enter_draw
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import CRITERIA

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import AnyInts, Array, Codes, Longs
 from mrf_matrix.base.fields import FieldError, JsonObject, integer_of, list_of, whole_numbers
 from mrf_matrix.base.provenance import ChosenTuple, Provenance
-from mrf_matrix.base.workers import tell
+from mrf_matrix.base.work import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.kinds.model import Kind, PlanFields, Sizes
 from mrf_matrix.planning.plans.block_design import BlockChoice

@@ -55,9 +55,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.base.draw_record import Choice, enter_draw
 from mrf_matrix.base.provenance import current_choice_provenance
-from mrf_matrix.base.workers import tell
+from mrf_matrix.base.work import Choice, enter_draw, tell
 from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.forests.random_trees import Cut
 from mrf_matrix.labels.cut_counts import JointCounts

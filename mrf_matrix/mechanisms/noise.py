@@ -13,7 +13,7 @@ import numpy as np
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.base.checks import NoiseProcessError as NoiseProcessError
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.workers import tell
+from mrf_matrix.base.work import tell
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 
 

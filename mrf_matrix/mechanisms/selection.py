@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Bools, Longs, Seed, Words
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.draw_record import Choice, enter_draw
+from mrf_matrix.base.work import Choice, enter_draw
 
 Noise = Literal["exact", "research"]
 REMARK = " (research noise, not a release)"

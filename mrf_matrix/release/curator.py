@@ -18,7 +18,7 @@ import numpy as np
 
 from mrf_matrix.base.fields import FieldError, JsonObject, object_of, whole_numbers
 from mrf_matrix.base.provenance import NOTHING, Provenance, join
-from mrf_matrix.base.workers import tell
+from mrf_matrix.base.work import tell
 from mrf_matrix.mechanisms import Mechanism, Release, measure
 from mrf_matrix.mechanisms.counts.counts import ReadyCounts
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement

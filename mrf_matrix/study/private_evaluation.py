@@ -9,8 +9,8 @@ import numpy as np
 from mrf_matrix.base.arrays import Array, Seed, Values
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.base.display import RowDisplay
-from mrf_matrix.base.draw_record import keep_draws
 from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.base.work import keep_draws
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction import PrivatePredictionClassifier
 from mrf_matrix.estimators.spending import BudgetRequest, noise_stream, pay

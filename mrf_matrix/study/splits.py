@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.workers import run_tasks
+from mrf_matrix.base.work import run_tasks
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset
 from mrf_matrix.domain import Domain

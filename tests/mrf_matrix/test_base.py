@@ -22,7 +22,7 @@ from mrf_matrix import Domain, MatrixForestClassifier, PrivacyLedger, PrivateFor
 from mrf_matrix.base import check_writable, escape_controls, is_plain_line, whole_file
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.display import SHOWN, first_few, latex_table
-from mrf_matrix.base.workers import bounded_jobs, progress_listener, run_tasks
+from mrf_matrix.base.work import bounded_jobs, progress_listener, run_tasks
 from mrf_matrix.cli import screen
 from mrf_matrix.files import write_container
 from mrf_matrix.mechanisms import PureDP
@@ -164,7 +164,7 @@ def test_a_charge_that_cannot_be_written_is_refused_under_the_ledgers_name(tmp_p
 
 PARENT = """
 import os, time
-from mrf_matrix.base.workers import run_tasks
+from mrf_matrix.base.work import run_tasks
 from sys import argv
 
 def work(folder):
@@ -197,7 +197,7 @@ def test_every_door_bounds_its_workers(monkeypatch):
         asked.append(n_jobs)
         return parallel(n_jobs=1, **options)
 
-    for module in ("mrf_matrix.base.workers", "mrf_matrix.forests.growth.grow"):
+    for module in ("mrf_matrix.base.work", "mrf_matrix.forests.growth.grow"):
         __import__(module)
         monkeypatch.setattr(f"{module}.Parallel", counted)
     domain = Domain.from_sizes([2, 2], n_classes=2)

@@ -38,7 +38,7 @@ from mrf_matrix import (
     load_dataset,
     plan,
 )
-from mrf_matrix.base.draw_record import keep_draws
+from mrf_matrix.base.work import keep_draws
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     MultinomialMatrixForestClassifier,

@@ -31,8 +31,8 @@ from mrf_matrix import (
     load_model,
     load_release,
 )
-from mrf_matrix.base import draw_record
-from mrf_matrix.base.draw_record import Choice
+from mrf_matrix.base import work
+from mrf_matrix.base.work import Choice
 from mrf_matrix.cli import paid_release
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
@@ -215,7 +215,7 @@ def test_nothing_drawn_is_lost_at_any_point(kind, noise):
 
 @pytest.mark.parametrize("kind", ["matrix", "batch"])
 def test_a_build_that_keeps_nothing_is_caught(kind, noise, monkeypatch):
-    monkeypatch.setattr(draw_record.DrawRecord, "explain", lambda self, error: None)
+    monkeypatch.setattr(work.DrawRecord, "explain", lambda self, error: None)
     assert found_wrong(QUICK[kind], noise, [SabotageError], most=6)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.base.checks import check_integer, one_word
-from mrf_matrix.base.workers import bounded_jobs
+from mrf_matrix.base.work import bounded_jobs
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, concatenate

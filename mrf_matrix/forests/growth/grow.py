@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.base.provenance import FOREST, Provenance
-from mrf_matrix.base.workers import bounded_jobs
+from mrf_matrix.base.work import bounded_jobs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
     branch_pool,

@@ -5,8 +5,8 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 
 from mrf_matrix.base.checks import BudgetError
-from mrf_matrix.base.draw_record import hold_signals
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, current_spending
+from mrf_matrix.base.work import hold_signals
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.file import LedgerError, Put
 from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger

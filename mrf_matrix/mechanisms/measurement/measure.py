@@ -9,8 +9,8 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs, Seed
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.draw_record import enter_draw, save_draw
 from mrf_matrix.base.provenance import STRATEGY, Provenance, spending_of
+from mrf_matrix.base.work import enter_draw, save_draw
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.counts.counts import CellCounts, ReadyCounts, check_columns

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.checks import short_repr
-from mrf_matrix.base.workers import tell
+from mrf_matrix.base.work import tell
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest

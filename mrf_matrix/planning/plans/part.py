@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Bools, Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.provenance import Provenance
-from mrf_matrix.base.workers import tell
+from mrf_matrix.base.work import tell
 from mrf_matrix.error.noise_sums import NoiseTerm, add_terms, answer_coefficients, normal_flip
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mrf_matrix.base.provenance import current_spending
-from mrf_matrix.base.workers import tell
+from mrf_matrix.base.work import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.claim import choice_epsilon, squared_factor

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.checks import short_repr
-from mrf_matrix.base.workers import run_tasks, tell
+from mrf_matrix.base.work import run_tasks, tell
 from mrf_matrix.error.expected_errors import checked_targets
 from mrf_matrix.mechanisms import ZCDP, BudgetError, Mechanism, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.claim import SHARE_RULES, checked_neighboring, squared_factor

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import short_repr, whole_number
-from mrf_matrix.base.workers import bounded_jobs, run_tasks
+from mrf_matrix.base.work import bounded_jobs, run_tasks
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.mechanisms.claim import claimed_budget, epsilon_or_default

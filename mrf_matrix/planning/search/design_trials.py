@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mrf_matrix.base.workers import progress_listener
+from mrf_matrix.base.work import progress_listener
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.auto.plan import plan_of_claim
 from mrf_matrix.planning.plans.cost import peak_bytes, release_seconds

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
-from mrf_matrix.base.workers import tell
+from mrf_matrix.base.work import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble

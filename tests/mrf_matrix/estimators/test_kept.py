@@ -20,8 +20,8 @@ from mrf_matrix import (
     load_model,
     plan,
 )
-from mrf_matrix.base.draw_record import hold_after_payment, hold_signals
 from mrf_matrix.base.provenance import Spending
+from mrf_matrix.base.work import hold_after_payment, hold_signals
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.estimators import (
     BatchPredictionClassifier,

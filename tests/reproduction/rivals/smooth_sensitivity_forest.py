@@ -9,8 +9,8 @@ from rivals.smooth_sensitivity import draw_smooth_labels
 
 from mrf_matrix.base.arrays import Codes, Longs, Seed
 from mrf_matrix.base.checks import short_repr, structure_generator
-from mrf_matrix.base.draw_record import Choice, enter_draw
 from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.base.work import Choice, enter_draw
 from mrf_matrix.estimators.base import commit_on_success
 from mrf_matrix.estimators.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.parameters import Amount, Records, parameters

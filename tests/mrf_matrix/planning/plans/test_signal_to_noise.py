@@ -18,7 +18,7 @@ from mrf_matrix import (
     PureDP,
     plan,
 )
-from mrf_matrix.base.workers import progress_listener
+from mrf_matrix.base.work import progress_listener
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
