@@ -14,7 +14,7 @@ from mrf_matrix.base.kinds import KINDS, TYPED, kind_of_arguments
 from mrf_matrix.cli.number_options import exact_number
 from mrf_matrix.datasets import load_dataset
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.claim import claiming_budgets
+from mrf_matrix.mechanisms.budget import claiming_budgets
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 """What adds options to a command; each subcommand says its own help where it differs."""

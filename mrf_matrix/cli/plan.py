@@ -22,7 +22,7 @@ from mrf_matrix.cli.number_options import comma_floats, number_text
 from mrf_matrix.cli.screen import VOLUME, advise, console, option_value, print_and_write, table
 from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.claim import SHARE_RULES
+from mrf_matrix.mechanisms.budget import SHARE_RULES
 from mrf_matrix.planning import AutoPlan, Plan, peak_bytes, plan
 from mrf_matrix.planning.plans.plan_kind import KINDS as PLANNED
 from mrf_matrix.planning.plans.signal_to_noise import Verdict, verdict_of

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.arrays import Array, plain_array, plain_floats
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
-from mrf_matrix.mechanisms.claim import claimed_budget
+from mrf_matrix.mechanisms.budget import claimed_budget
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import MechanismView
 from strategies import Strategy

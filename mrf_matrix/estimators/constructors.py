@@ -28,7 +28,7 @@ from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.ensembles import check_as_public, grow_public_forest
 from mrf_matrix.kinds.matrix import model_of_release
 from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP, Release
-from mrf_matrix.mechanisms.claim import claiming_budgets
+from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.mechanisms.measurement.release import checked_release
 from mrf_matrix.planning import Plan, Trial, Tuning
 from mrf_matrix.planning.plans.block_part import BlockPart

@@ -22,7 +22,7 @@ from mrf_matrix.domain.columns import Outside as Outside
 from mrf_matrix.domain.columns import Records as Records
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.claim import claimed_budget
+from mrf_matrix.mechanisms.budget import claimed_budget
 from strategies import Strategy
 from strategies.operators import Operator
 

@@ -27,7 +27,7 @@ from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
 from mrf_matrix.labels import LabelPlan
-from mrf_matrix.mechanisms.claim import claiming_budgets
+from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning.auto import AutoPlan, auto_plan, plan_after_imbalance
 from mrf_matrix.planning.auto.forest_plan import forest_plan, single_attributes, tables_of
 from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS

@@ -28,8 +28,13 @@ from mrf_matrix.base.fields import (
     whole_of,
 )
 from mrf_matrix.files.container import Container
-from mrf_matrix.mechanisms.budget import ZCDP, PureDP, budget_of
-from mrf_matrix.mechanisms.claim import NEIGHBORING, checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import (
+    NEIGHBORING,
+    ZCDP,
+    PureDP,
+    checked_neighboring,
+    squared_factor,
+)
 from mrf_matrix.mechanisms.counts.cells import checked_sizes
 from mrf_matrix.mechanisms.counts.counts import check_columns
 from mrf_matrix.mechanisms.integer_entries import check_entries, is_nonnegative
@@ -44,7 +49,7 @@ from mrf_matrix.mechanisms.measurement.release import (
 from mrf_matrix.mechanisms.noise import NoiseLaw
 from mrf_matrix.mechanisms.rounding import RoundedStrategy, integer_form
 from mrf_matrix.mechanisms.shared_noise import SharedDiscreteGaussian, SharedDiscreteLaplace
-from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
+from mrf_matrix.mechanisms.statement import Claim, budget_of, provenance_of, provenance_to_dict
 from strategies.operator_files import decode, encode
 from strategies.operators import Norm, Operator, Scaled
 

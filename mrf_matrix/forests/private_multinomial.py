@@ -30,7 +30,7 @@ from mrf_matrix.forests.growth.private import (
 )
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.claim import as_budget, checked_neighboring, claiming_budgets
+from mrf_matrix.mechanisms.budget import as_budget, checked_neighboring, claiming_budgets
 from mrf_matrix.mechanisms.selection import REMARK, Bits, Noise
 
 Amount = Fraction | float

@@ -20,8 +20,7 @@ from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.mechanisms import NEIGHBORING, Release
-from mrf_matrix.mechanisms.budget import budget_of
-from mrf_matrix.mechanisms.statement import Claim
+from mrf_matrix.mechanisms.statement import Claim, budget_of
 from mrf_matrix.planning.plans.signal_to_noise import with_verdict
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import (

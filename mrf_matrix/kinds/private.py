@@ -29,7 +29,7 @@ from mrf_matrix.kinds.labels import LABELS, POOL
 from mrf_matrix.kinds.model import COMMON, Kind, PlanFields, Sizes, plan_fields
 from mrf_matrix.kinds.tables import ADDITIVE, BLOCKS_GIVEN, TABLES
 from mrf_matrix.labels import LabelPlan
-from mrf_matrix.mechanisms.budget import budget_of
+from mrf_matrix.mechanisms.statement import budget_of
 from mrf_matrix.planning.auto import AutoPlan, plan_after_imbalance, records_after
 from mrf_matrix.planning.auto.choices import Attribute, Enough, Rarity, Screening
 from mrf_matrix.planning.auto.forest_plan import PooledPlan, forest_plan

@@ -24,7 +24,7 @@ from mrf_matrix.forests.random_trees import (
     public_cuts,
     usable_attributes,
 )
-from mrf_matrix.mechanisms.claim import checked_neighboring
+from mrf_matrix.mechanisms.budget import checked_neighboring
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import CHOICES, ResidualStep

@@ -7,14 +7,14 @@ from mrf_matrix.base.front_door import front_door
 if TYPE_CHECKING:
     from mrf_matrix.base.checks import BudgetError as BudgetError
     from mrf_matrix.base.checks import PrivateDataError as PrivateDataError
+    from mrf_matrix.mechanisms.approximate_dp import ApproximateDP as ApproximateDP
+    from mrf_matrix.mechanisms.budget import NEIGHBORING as NEIGHBORING
     from mrf_matrix.mechanisms.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budget import PureDP as PureDP
-    from mrf_matrix.mechanisms.claim import NEIGHBORING as NEIGHBORING
-    from mrf_matrix.mechanisms.claim import ApproximateDP as ApproximateDP
-    from mrf_matrix.mechanisms.claim import as_budget as as_budget
-    from mrf_matrix.mechanisms.claim import budget_shares as budget_shares
-    from mrf_matrix.mechanisms.claim import neighboring_factor as neighboring_factor
-    from mrf_matrix.mechanisms.claim import squared_factor as squared_factor
+    from mrf_matrix.mechanisms.budget import as_budget as as_budget
+    from mrf_matrix.mechanisms.budget import budget_shares as budget_shares
+    from mrf_matrix.mechanisms.budget import neighboring_factor as neighboring_factor
+    from mrf_matrix.mechanisms.budget import squared_factor as squared_factor
     from mrf_matrix.mechanisms.counts.counts import CellCounts as CellCounts
     from mrf_matrix.mechanisms.counts.counts import count_cells as count_cells
     from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts

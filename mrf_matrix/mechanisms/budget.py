@@ -1,15 +1,37 @@
-"""What a release may spend: exact budgets of pure and of zero-concentrated privacy."""
+"""Budgets of pure and of zero-concentrated privacy, their shares, and whom they protect.
+
+*Shares of one budget for several strategies on the same records, in closed form.* Strategy k with
+loss L_k has the total error ``2 L_k/ε_k²`` under pure privacy and ``L_k/(2 ρ_k)`` under zero-
+concentrated privacy. With ``Σ ε_k``, or ``Σ ρ_k``, given,
+
+    least sum of errors:      ε_k ∝ L_k^(1/3)      ρ_k ∝ L_k^(1/2)
+    least largest error:      ε_k ∝ L_k^(1/2)      ρ_k ∝ L_k
+
+by Lagrange's condition, and by making all errors equal.
+
+*Neighbouring data sets.* Write ``a_i`` for column i of the strategy A, ``Δ`` for its largest column
+norm. A record in cell i of class c adds ``a_i`` to column c of the m x k answers ``A D``.
+
+``add_remove``
+    Neighbours differ by one record more or less: the answers change by one column of A, by at
+    most Δ in either norm.
+``replace_one``
+    Neighbours differ in one record, which may change cell and class: (i, c) becomes (j, c').
+    In the L1 norm the answers change by at most ``|a_i|_1 + |a_j|_1 <= 2Δ``, reached whenever two
+    cells (or one cell in two classes) have the largest norm.
+    In the L2 norm, with another class, by ``sqrt(|a_i|² + |a_j|²) <= sqrt(2) Δ``. With the same
+    class by ``|a_i - a_j| = sqrt(|a_i|² + |a_j|² - 2 a_i·a_j)``: at most ``2Δ``, and at most
+    ``sqrt(2) Δ`` again where no entry of A is negative, for then ``a_i·a_j >= 0``.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from functools import total_ordering
-from math import inf, isinf, log, sqrt
-from typing import ClassVar, Literal, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import lru_cache, total_ordering
+from math import inf, sqrt
+from numbers import Real
+from reprlib import repr as short
+from typing import ClassVar, Literal, Self, TypeVar, get_args
 
 from mrf_matrix.base.checks import (
     BudgetError,
@@ -17,19 +39,17 @@ from mrf_matrix.base.checks import (
     exact_positive,
     format_number,
     magnitude,
+    one_word,
 )
-from mrf_matrix.base.fields import FieldError, fraction_of
+from mrf_matrix.mechanisms.approximate_dp import (
+    LEAST,
+    UPWARD,
+    checked_delta,
+    implied_epsilon,
+    largest_rho,
+)
 
 Norm = Literal["l1", "l2"]
-UPWARD = Context(prec=6, rounding=ROUND_CEILING)
-
-
-BISECTIONS = 60
-LARGEST = 10**6
-"""Larger ε are converted as this: the ρ found implies them too."""
-LEAST = 1e-300  # smaller ρ are converted as this: an upper bound, and finite arithmetic
-
-LEAST_CONVERTED = 1e-140  # ε beside δ whose ρ, about its square, is a float above `LEAST`
 
 
 @total_ordering
@@ -87,7 +107,7 @@ class Budget:
         return cls(**{cls.parameter: amount})
 
     def to_dict(self) -> dict[str, str]:
-        """Return ``{"epsilon": "1/2"}`` or the like, exact, for JSON; `budget_of` reads it."""
+        """Return ``{"epsilon": "1/2"}`` or the like, exact, for JSON."""
         return {self.parameter: str(self.amount)}
 
     def claim(self, delta: float) -> str:
@@ -212,8 +232,8 @@ class ZCDP(Budget):
         >>> round(ZCDP(0.5).epsilon(1e-6), 2)
         5.22
         """
-        checked = _checked_delta(delta)
-        return inf if self.is_infinite else _epsilon(max(float(self.rho), LEAST), checked)
+        checked = checked_delta(delta)
+        return inf if self.is_infinite else implied_epsilon(max(float(self.rho), LEAST), checked)
 
     def claimed_epsilon(self, delta: float) -> Fraction:
         """Return `epsilon` of δ, rounded upward to six digits: no claim is too strong."""
@@ -228,36 +248,7 @@ class ZCDP(Budget):
         >>> 0.99 < ZCDP.for_approximate_dp(1.0, 1e-6).epsilon(1e-6) <= 1.0
         True
         """
-        target = exact_positive("epsilon", epsilon, allow_infinite=True)
-        checked = _checked_delta(delta)
-        if isinf(target):
-            return cls(target)
-        if target < LEAST_CONVERTED:
-            raise BudgetError(
-                f"epsilon={magnitude(Fraction(target))}: expected at least 1e-140 beside delta."
-            )
-        goal = float(min(target, LARGEST))
-        slack = log(1 / checked)
-        # the classical conversion ε = ρ + 2 sqrt(ρ log(1/δ)) is never better: a safe start, the
-        # square of sqrt(slack + ε) - sqrt(slack) without a difference of nearly equal numbers
-        low = (goal / (sqrt(slack + goal) + sqrt(slack))) ** 2 * (1 - 1e-9)
-        high = goal + 4 * low
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if _epsilon(middle, checked) <= goal else (low, middle)
-        return cls(Fraction(repr(low * (1 - 1e-9))))  # converted back it is within goal
-
-
-def budget_of(data: object) -> PureDP | ZCDP:
-    """Return the exact budget of ``{"epsilon": "1/2"}`` or ``{"rho": "inf"}``, as files hold it.
-
-    Raises FieldError if it is of another form.
-    """
-    for kind in (PureDP, ZCDP):
-        if isinstance(data, dict) and list(data) == [kind.parameter]:
-            text = data[kind.parameter]
-            return kind(float("inf") if text == "inf" else fraction_of(text, kind.parameter))
-    raise FieldError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
+        return cls(largest_rho(epsilon, delta))
 
 
 def total_budget(budgets: Sequence[PureDP | ZCDP]) -> PureDP | ZCDP:
@@ -267,28 +258,191 @@ def total_budget(budgets: Sequence[PureDP | ZCDP]) -> PureDP | ZCDP:
     return total
 
 
-def renyi_orders(rho: float, delta: float) -> NDArray[np.float64]:
-    """Return Rényi orders around the one that converts ρ at δ best, increasing."""
-    best = 1 + sqrt(log(1 / delta) / rho)
-    return 1 + np.geomspace(max((best - 1) / 100, 0.011), (best - 1) * 100 + 1, 2000)
+ShareRule = Literal["equal", "total", "max"]
+SHARE_RULES: tuple[ShareRule, ...] = ("equal", "total", "max")
+POWERS = {("total", "l1"): 1 / 3, ("max", "l1"): 1 / 2, ("total", "l2"): 1 / 2, ("max", "l2"): 1.0}
 
 
-def _epsilon(rho: float, delta: float) -> float:
-    from dp_accounting import rdp
+def budget_shares(
+    losses: Sequence[float], norm: Literal["l1", "l2"], rule: ShareRule = "total"
+) -> tuple[float, ...]:
+    """Return each strategy's share of a budget, in all 1.
 
-    slack = log(1 / delta)
-    orders = renyi_orders(rho, delta)
-    found = float(rdp.compute_epsilon(orders, rho * orders, delta)[0])
-    # orders near 1 are not among them: beyond ρ of 1000 the classical conversion is the sharper
-    return min(found, rho + 2 * sqrt(rho * slack))
+    Parameters
+    ----------
+    losses : sequence of float
+        ``||A||² ||W A⁺||_F²`` of every strategy on its own workload, positive; for the worst row
+        its share of it.
+    norm : {"l1", "l2"}
+        "l1" where ε is shared, "l2" where ρ is.
+    rule : {"equal", "total", "max"}, default="total"
+        "total" makes the sum of all errors least, "max" the largest strategy's error.
+
+    Raises
+    ------
+    ValueError
+        If there is no loss, one is not positive and finite, or the norm or rule is unknown.
+
+    Examples
+    --------
+    >>> [round(share, 4) for share in budget_shares([1.0, 8.0], "l1")]
+    [0.3333, 0.6667]
+    >>> budget_shares([1.0, 3.0], "l2", "max")
+    (0.25, 0.75)
+    """
+    if rule not in SHARE_RULES:
+        raise ValueError(f"rule={rule!r}: expected 'equal', 'total' or 'max'.")
+    if norm not in ("l1", "l2"):
+        raise ValueError(f"norm={norm!r}: expected 'l1' (epsilon) or 'l2' (rho).")
+    values = [float(loss) for loss in losses]
+    if not values or not all(0 < loss < inf for loss in values):
+        raise ValueError(f"losses={losses!r}: expected at least one, each positive and finite.")
+    if rule == "equal":
+        return (1 / len(values),) * len(values)
+    largest = max(values)  # powers of ratios neither overflow nor vanish
+    powers = [(loss / largest) ** POWERS[rule, norm] for loss in values]
+    return tuple(power / sum(powers) for power in powers)
 
 
-def _checked_delta(delta: object) -> float:
-    exact = exact_positive("delta", delta)
-    if exact >= 1 or float(exact) < LEAST:
-        given = float(delta) if isinstance(delta, Fraction) else delta
+Given = TypeVar("Given")
+
+Neighboring = Literal["add_remove", "replace_one"]
+NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
+
+LARGEST_CLAIMED = 10**200
+"""Largest finite ε or ρ of a claim: times a number of records it is still a float."""
+
+
+def checked_neighboring(neighboring: object) -> Neighboring:
+    return one_word("neighboring", neighboring, NEIGHBORING)
+
+
+def squared_factor(neighboring: object, norm: Literal["l1", "l2"], *, nonnegative: bool) -> int:
+    """Return the *square* of what the relation multiplies the sensitivity by: 1, 2 or 4.
+
+    Parameters
+    ----------
+    neighboring : {"add_remove", "replace_one"}
+    norm : {"l1", "l2"}
+    nonnegative : bool
+        Whether no entry of the strategy is negative, as far as is known.
+
+    Examples
+    --------
+    >>> squared_factor("replace_one", "l1", nonnegative=True)
+    4
+    >>> squared_factor("replace_one", "l2", nonnegative=True)
+    2
+    """
+    if checked_neighboring(neighboring) == "add_remove":
+        return 1
+    return 2 if norm == "l2" and nonnegative else 4
+
+
+def neighboring_factor(neighboring: object, norm: Literal["l1", "l2"] = "l1") -> float:
+    """Return what the relation multiplies the sensitivity by, for any strategy: 1 or 2.
+
+    In the L2 norm and for a strategy without negative entries, sqrt(2) suffices under
+    "replace_one": see `squared_factor`.
+    """
+    return sqrt(squared_factor(neighboring, norm, nonnegative=False))
+
+
+def as_budget(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
+    """Return the budget of exactly one of ε and ρ.
+
+    Raises
+    ------
+    BudgetError
+        If none or both are given, or the one given is zero, negative or NaN.
+    TypeError
+        If it is no real number.
+
+    Examples
+    --------
+    >>> as_budget(epsilon=1.0), as_budget(rho=0.25)
+    (PureDP(epsilon=1), ZCDP(rho=0.25))
+    """
+    if epsilon is None and rho is None:
         raise BudgetError(
-            f"delta={given!r}: expected a probability between 0 and 1, exclusive, and of 1e-300 or "
-            f"more."
+            "no budget: expected epsilon= (pure DP, Laplace noise) or rho= (zCDP, Gaussian noise)."
         )
-    return float(exact)
+    if epsilon is not None and rho is not None:
+        raise BudgetError(
+            f"epsilon={short(epsilon)} and rho={short(rho)}: expected exactly one of the "
+            f"two, the other None."
+        )
+    kind, amount = (ZCDP, rho) if epsilon is None else (PureDP, epsilon)
+    return kind.of(exact_positive(kind.parameter, amount, allow_infinite=True))
+
+
+def epsilon_or_default(epsilon: Given, rho: object) -> Given | int:
+    """Return the ε that estimators, plans and searches take: 1 where neither budget is given."""
+    return 1 if epsilon is None and rho is None else epsilon
+
+
+DELTA = "0 (the default: no δ), or a number between 0 and 1, exclusive, such as delta=1e-6"
+
+_gaussian = lru_cache(ZCDP.for_approximate_dp)  # the conversion searches, a third of a second long
+
+
+def claiming_budgets(
+    epsilon: object = None, delta: object = 0, rho: object = None
+) -> tuple[PureDP | ZCDP, ...]:
+    """Return the budgets of which each makes the claim: of ε, of ρ, or of (ε, δ); ε = 1 by default.
+
+    (ε, δ) is claimed by Laplace noise of ε, or by Gaussian noise of the largest ρ that implies it,
+    in this order. ρ-zCDP holds of discrete Gaussian noise as it is drawn (Canonne, Kamath and
+    Steinke 2020, Theorem 14); the closed form for the continuous Gaussian understates δ of it.
+
+    Raises BudgetError if δ is not between 0 and 1, stands beside ρ, or beside an infinite ε, or a
+    finite ε or ρ is above `LARGEST_CLAIMED`; TypeError if a number is none.
+
+    >>> claiming_budgets(), claiming_budgets(rho=0.5)
+    ((PureDP(epsilon=1),), (ZCDP(rho=0.5),))
+    >>> pure, gaussian = claiming_budgets(epsilon=1, delta=1e-6)
+    >>> pure, round(float(gaussian.rho), 4)
+    (PureDP(epsilon=1), 0.0244)
+    """
+    if isinstance(delta, Real) and delta == 0:
+        return (_checked_amount(as_budget(epsilon_or_default(epsilon, rho), rho)),)
+    if rho is not None:
+        raise BudgetError(
+            f"delta={short(delta)} and rho={short(rho)}: expected delta= beside epsilon= only."
+        )
+    pure = _checked_amount(as_budget(epsilon_or_default(epsilon, rho)))
+    if pure.is_infinite:
+        raise BudgetError(
+            f"delta={short(delta)} with an infinite epsilon, which claims nothing: expected "
+            f"delta=0, or a finite epsilon."
+        )
+    return pure, _gaussian(pure.exact, exact_positive("delta", delta, range_words=DELTA))
+
+
+def _checked_amount(budget: PureDP | ZCDP) -> PureDP | ZCDP:
+    if not budget.is_infinite and budget.exact > LARGEST_CLAIMED:
+        raise BudgetError(
+            f"{budget.parameter}={magnitude(budget.exact)}: expected at most "
+            f"{float(LARGEST_CLAIMED):g}, or float('inf') for no noise."
+        )
+    return budget
+
+
+def claimed_budget(epsilon: object = None, delta: object = 0, rho: object = None) -> PureDP | ZCDP:
+    """Return the budget of a claim where laws are not compared: of Gaussian noise under δ.
+
+    Raises BudgetError, TypeError as `claiming_budgets`.
+    """
+    return claiming_budgets(epsilon, delta, rho)[-1]
+
+
+def choice_epsilon(budget: PureDP | ZCDP) -> float:
+    """Return the pure ε that a choice of this budget would have.
+
+    >>> choice_epsilon(ZCDP(2))
+    4.0
+    """
+    if budget.is_infinite:
+        return float("inf")
+    amount = float(budget.exact)
+    return amount if budget.parameter == "epsilon" else sqrt(8 * amount)

@@ -11,13 +11,13 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
+    fraction_of,
     line_of_text,
     list_of,
     object_of,
 )
 from mrf_matrix.base.provenance import WORST_FIRST, Provenance, Spending
-from mrf_matrix.mechanisms.budget import ZCDP, PureDP, budget_of
-from mrf_matrix.mechanisms.claim import NEIGHBORING
+from mrf_matrix.mechanisms.budget import NEIGHBORING, ZCDP, PureDP
 
 Budget = PureDP | ZCDP
 
@@ -220,6 +220,18 @@ def ledger_statement(private: Sequence[bool], spent: str) -> str:
         f"NOT PRIVATE: {len(private) - sum(private)} of {len(private)} charges paid for no private "
         f"release (research noise or none). {spent}"
     )
+
+
+def budget_of(data: object) -> PureDP | ZCDP:
+    """Return the exact budget of ``{"epsilon": "1/2"}`` or ``{"rho": "inf"}``, as files hold it.
+
+    Raises FieldError if it is of another form.
+    """
+    for kind in (PureDP, ZCDP):
+        if isinstance(data, dict) and list(data) == [kind.parameter]:
+            text = data[kind.parameter]
+            return kind(float("inf") if text == "inf" else fraction_of(text, kind.parameter))
+    raise FieldError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
 
 
 def provenance_to_dict(provenance: Provenance) -> JsonObject:

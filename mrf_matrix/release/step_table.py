@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from mrf_matrix.base.display import Cells, Tabular, align_columns, latex_table
 from mrf_matrix.mechanisms import BudgetError, as_budget
-from mrf_matrix.mechanisms.claim import claiming_budgets
+from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.release.plan import Budget, is_plan
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import FieldError, JsonObject, line_of_text, list_of, number_of
 from mrf_matrix.base.provenance import Spending
 from mrf_matrix.mechanisms import PrivacyLedger
-from mrf_matrix.mechanisms.claim import checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.ledger.charge import Charge
 from mrf_matrix.mechanisms.ledger.display import HEADER, rows_of
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for

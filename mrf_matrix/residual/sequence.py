@@ -9,7 +9,7 @@ import numpy as np
 
 from mrf_matrix.base.checks import shorten
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.claim import checked_neighboring, claiming_budgets
+from mrf_matrix.mechanisms.budget import checked_neighboring, claiming_budgets
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,

@@ -24,7 +24,7 @@ from mrf_matrix.mechanisms import (
     calibrate,
     count_cells,
 )
-from mrf_matrix.mechanisms.claim import claiming_budgets
+from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.mechanisms.ledger.payers import default_ledger
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict

@@ -24,7 +24,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.paper_forests import FederatedForestClassifier
 from mrf_matrix.forests import PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
-from mrf_matrix.mechanisms.claim import claimed_budget
+from mrf_matrix.mechanisms.budget import claimed_budget
 from mrf_matrix.planning.plans.build import check_cells
 from mrf_matrix.study.comparison import Comparison, strategy_rows
 from mrf_matrix.study.methods import Method, checked_methods

@@ -15,7 +15,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from mrf_matrix import path_matrix_from_codes, prediction_workload, query_matrix
-from mrf_matrix.mechanisms.claim import budget_shares
+from mrf_matrix.mechanisms.budget import budget_shares
 from mrf_matrix.plotting import RowErrorDisplay
 from mrf_matrix.plotting.style import load_pyplot
 from strategies import examples, select

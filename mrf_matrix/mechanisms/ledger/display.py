@@ -55,7 +55,7 @@ def statement(terms: LedgerTerms, account: Account) -> str:
 
     Under an (ε, δ) total the largest charge of either kind that would fit:
 
-    >>> from mrf_matrix.mechanisms.claim import ApproximateDP
+    >>> from mrf_matrix.mechanisms.approximate_dp import ApproximateDP
     >>> terms = LedgerTerms(ApproximateDP(3, 1e-6), "add_remove")
     >>> print(statement(terms, terms.opening_account)[-34:])
     epsilon=3 or rho=0.185069 remains.

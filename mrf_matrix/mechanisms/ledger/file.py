@@ -27,8 +27,8 @@ from mrf_matrix.base.fields import (
     versioned_object,
 )
 from mrf_matrix.base.files import UnreadableError, open_regular
-from mrf_matrix.mechanisms.budget import budget_of
-from mrf_matrix.mechanisms.claim import ApproximateDP, checked_neighboring
+from mrf_matrix.mechanisms.approximate_dp import ApproximateDP
+from mrf_matrix.mechanisms.budget import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Amount, Charge, LedgerTerms, Total
 from mrf_matrix.mechanisms.ledger.filter_state import (
     Amounts,
@@ -37,6 +37,7 @@ from mrf_matrix.mechanisms.ledger.filter_state import (
     filter_state_of,
 )
 from mrf_matrix.mechanisms.ledger.rules import checked_noise, checked_what
+from mrf_matrix.mechanisms.statement import budget_of
 
 Writer = Callable[[Account], Account]
 Put = Callable[[Account], None]

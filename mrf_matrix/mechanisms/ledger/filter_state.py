@@ -18,14 +18,8 @@ from math import isqrt, log, sqrt
 import numpy as np
 
 from mrf_matrix.base.checks import BudgetError
-from mrf_matrix.mechanisms.budget import (
-    LEAST,
-    LEAST_CONVERTED,
-    ZCDP,
-    PureDP,
-    renyi_orders,
-)
-from mrf_matrix.mechanisms.claim import ApproximateDP
+from mrf_matrix.mechanisms.approximate_dp import LEAST, LEAST_CONVERTED, ApproximateDP, renyi_orders
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 
 DIGITS = 60
 """Of the logarithms that a filter is checked with; a conversion leaves 1e-9 of ρ unused."""

@@ -17,8 +17,7 @@ from weakref import WeakValueDictionary
 
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
-from mrf_matrix.mechanisms.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.claim import checked_neighboring
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import (
     Account,
     Amount,

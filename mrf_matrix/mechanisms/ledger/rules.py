@@ -10,8 +10,8 @@ from typing import Any
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.checks import BudgetError, check_parent_process, one_word
 from mrf_matrix.base.provenance import Provenance, Spending
-from mrf_matrix.mechanisms.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.claim import ApproximateDP, checked_neighboring
+from mrf_matrix.mechanisms.approximate_dp import ApproximateDP
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import (
     DOWNWARD,
     WORDS,

@@ -15,8 +15,7 @@ import numpy as np
 import strategies
 from mrf_matrix.base.arrays import Array, plain_array
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
-from mrf_matrix.mechanisms.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.claim import checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP, checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.counts.counts import check_columns
 from mrf_matrix.mechanisms.integer_entries import is_nonnegative

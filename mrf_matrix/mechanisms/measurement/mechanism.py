@@ -8,8 +8,13 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.checks import format_number, short_repr
-from mrf_matrix.mechanisms.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.claim import Neighboring, checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import (
+    ZCDP,
+    Neighboring,
+    PureDP,
+    checked_neighboring,
+    squared_factor,
+)
 from mrf_matrix.mechanisms.integer_entries import is_nonnegative, is_ours
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
 from mrf_matrix.mechanisms.noise import (

@@ -14,7 +14,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests.ensembles import Block
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.plan import label_signal
-from mrf_matrix.mechanisms.claim import squared_factor
+from mrf_matrix.mechanisms.budget import squared_factor
 from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.planning.plans.block_design import choose_blocks
 from mrf_matrix.planning.plans.block_part import check_block, tables_plan

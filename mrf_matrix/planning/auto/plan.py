@@ -14,7 +14,7 @@ from mrf_matrix.base.checks import checked_n_records, name_few, structure_genera
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.mechanisms.claim import checked_neighboring, choice_epsilon, claiming_budgets
+from mrf_matrix.mechanisms.budget import checked_neighboring, choice_epsilon, claiming_budgets
 from mrf_matrix.planning.auto.choices import Screening, budget_after_screening, plan_balance
 from mrf_matrix.planning.auto.forest_plan import (
     ForestPlan,

@@ -20,7 +20,7 @@ import numpy as np
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_refusal, label_signal
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.mechanisms.claim import choice_epsilon, squared_factor
+from mrf_matrix.mechanisms.budget import choice_epsilon, squared_factor
 from mrf_matrix.mechanisms.selection import LARGEST_RATE
 from mrf_matrix.planning.auto.choices import (
     AMPLE,

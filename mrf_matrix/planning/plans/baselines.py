@@ -18,7 +18,7 @@ the private table (leaves x classes) whose answers ``A C`` are measured.
 
 **Weight voting.** C are class counts, and a record counts in one leaf: exactly the table of cells,
 with leaves for cells. The sensitivity is Δ, times the factor of the neighbouring relation
-(`mrf_matrix.mechanisms.claim`).
+(`mrf_matrix.mechanisms.budget`).
 
 **Hard voting.** Row l of C is the unit vector of leaf l's largest class, or zero without records.
 

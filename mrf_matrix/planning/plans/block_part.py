@@ -22,7 +22,7 @@ from mrf_matrix.forests.ensembles import (
     public_queries,
 )
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
-from mrf_matrix.mechanisms.claim import claiming_budgets, squared_factor
+from mrf_matrix.mechanisms.budget import claiming_budgets, squared_factor
 from mrf_matrix.planning.plans.block_design import (
     BlockChoice,
     BlockDesign,

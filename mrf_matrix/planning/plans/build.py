@@ -26,7 +26,7 @@ from mrf_matrix.forests.ensembles import (
     distinct_queries,
     public_queries,
 )
-from mrf_matrix.mechanisms.claim import budget_shares
+from mrf_matrix.mechanisms.budget import budget_shares
 from mrf_matrix.planning.plans.block_design import BlockChoice
 from mrf_matrix.planning.plans.block_part import plan_blocks
 from mrf_matrix.planning.plans.cost import check_forest

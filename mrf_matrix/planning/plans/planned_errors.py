@@ -16,8 +16,7 @@ from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.mechanisms.claim import squared_factor
+from mrf_matrix.mechanisms.budget import squared_factor, total_budget
 from mrf_matrix.planning.plans.part import PlanPart, flips, sampled_rows
 from mrf_matrix.planning.plans.plan_kind import PlanKind
 from mrf_matrix.planning.plans.strategy_choice import RowObjective

@@ -19,7 +19,7 @@ from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.claim import claimed_budget
+from mrf_matrix.mechanisms.budget import claimed_budget
 from mrf_matrix.planning.auto.plan import ClaimPlan, plan_of_claim
 from mrf_matrix.planning.plans.block_design import BlockChoice
 from mrf_matrix.planning.plans.block_part import blocks_budget

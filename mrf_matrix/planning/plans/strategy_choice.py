@@ -19,7 +19,7 @@ from mrf_matrix.base.checks import short_repr
 from mrf_matrix.base.work import run_tasks, tell
 from mrf_matrix.error.expected_errors import checked_targets
 from mrf_matrix.mechanisms import ZCDP, BudgetError, Mechanism, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.claim import SHARE_RULES, checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import SHARE_RULES, checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from strategies import Strategy, evaluate, families, select
@@ -131,7 +131,7 @@ class MeasurementSpec:
     budget: Budget  # of the whole plan
     neighboring: str = "add_remove"
     # Of the ensembles; equal where None. The rules are those of
-    # `mrf_matrix.mechanisms.claim.budget_shares`.
+    # `mrf_matrix.mechanisms.budget.budget_shares`.
     budget_shares: str | Sequence[float] | None = None
     strategy: object = "auto"  # a family's name, or one strategy for each ensemble
     # seconds of the search for each strategy; "auto" for what the kind usually takes

@@ -17,7 +17,7 @@ from mrf_matrix.base.checks import short_repr, whole_number
 from mrf_matrix.base.work import bounded_jobs, run_tasks
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
-from mrf_matrix.mechanisms.claim import claimed_budget, epsilon_or_default
+from mrf_matrix.mechanisms.budget import claimed_budget, epsilon_or_default
 from mrf_matrix.planning.plain_values import key_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import kinds_named

@@ -12,7 +12,7 @@ from mrf_matrix import Domain, PrivateForestClassifier
 from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.kinds import private as kind
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.claim import claiming_budgets
+from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.planning import Screening, auto_plan
 from mrf_matrix.planning.auto import plan_after_imbalance, records_after

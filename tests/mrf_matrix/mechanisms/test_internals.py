@@ -43,7 +43,7 @@ from mrf_matrix.mechanisms import (
     PureDP,
     count_cells,
 )
-from mrf_matrix.mechanisms.claim import claimed_budget, claiming_budgets
+from mrf_matrix.mechanisms.budget import claimed_budget, claiming_budgets
 from mrf_matrix.mechanisms.integer_entries import check_entries, entry_bound
 from mrf_matrix.mechanisms.ledger.filter_state import (
     PrivacyFilter,

@@ -14,7 +14,7 @@ from mrf_matrix import Attribute, Domain, PrivateForestClassifier, plan
 from mrf_matrix.estimators import PooledForestClassifier
 from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
-from mrf_matrix.mechanisms.claim import claiming_budgets
+from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning import RULES, auto_plan
 from mrf_matrix.planning.auto import plan_after_imbalance
 from mrf_matrix.planning.auto.choices import GATED_FROM, GATED_RECORDS, plan_screening

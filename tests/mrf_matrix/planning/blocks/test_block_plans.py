@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mrf_matrix import Attribute, Domain, PrivateForestClassifier, load_dataset, plan
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
-from mrf_matrix.mechanisms.claim import claiming_budgets
+from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning import TargetPrior, peak_bytes
 from mrf_matrix.planning.auto import plan_after_imbalance
 from mrf_matrix.planning.auto.forest_plan import blocks_of
