@@ -37,9 +37,8 @@ from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.planning.auto.forest_plan import PooledPlan
 from mrf_matrix.planning.auto.plan import claim_of, plan_of_claim
-from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
+from mrf_matrix.planning.plans.cost import SIGNAL_CHECK, check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planned_errors import SIGNAL_CHECK
 from mrf_matrix.release.curator import Live, PartyReleases
 from mrf_matrix.release.plan import Transcript
 from mrf_matrix.residual import ResidualPlan

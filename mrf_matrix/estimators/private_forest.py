@@ -32,8 +32,7 @@ from mrf_matrix.planning.auto import AutoPlan, auto_plan, plan_after_imbalance
 from mrf_matrix.planning.auto.forest_plan import forest_plan, single_attributes, tables_of
 from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.planning.plans.block_part import check_block
-from mrf_matrix.planning.plans.cost import check_cost
-from mrf_matrix.planning.plans.planned_errors import weigh_whole
+from mrf_matrix.planning.plans.cost import check_cost, weigh_whole
 from mrf_matrix.residual.questions import check_scores
 from strategies.operators import check_allocation
 

@@ -39,6 +39,8 @@ from mrf_matrix.release.plan import StrategyStep
 from mrf_matrix.voting.voting import naive_bayes_forest
 from strategies.operators import Marginals, Operator, check_allocation
 
+TABLES = kind_of("tables")
+
 EQUAL = (1, 1)
 """Weights of tables and class totals that have equal shares of the budget: naive Bayes."""
 
@@ -175,7 +177,7 @@ def tables_plan(
 ) -> Plan:
     """Return the plan of a posterior forest; `blocks`, `n_blocks`: as a user gives them."""
     return plan_blocks(
-        kind_of("tables"), domain, budget, structure, BlockChoice(n_blocks, blocks),
+        TABLES, domain, budget, structure, BlockChoice(n_blocks, blocks),
         neighboring=neighboring, n_records=n_records, delta=delta,
     )  # fmt: skip
 

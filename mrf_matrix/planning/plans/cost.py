@@ -11,7 +11,9 @@ and 1400 to 30 000 records; `tests/benchmarks/test_release_time.py` holds it aga
 Prices are seconds, if nothing else is said.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import singledispatch
 from math import ceil, prod
 from typing import Any, NamedTuple
@@ -21,8 +23,7 @@ from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.measurement.least_squares import PROBES
 from mrf_matrix.planning.plans.block_design import block_arrays
-from mrf_matrix.planning.plans.part import PlanPart
-from mrf_matrix.planning.plans.planned_errors import PlannedErrors
+from mrf_matrix.planning.plans.part import PlannedParts, PlanPart
 from mrf_matrix.release.plan import StrategyStep
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.sequence import largest_pair
@@ -125,7 +126,7 @@ def known_steps(plan: object) -> list[StrategyStep]:
 
 
 @release_seconds.register
-def _(plan: PlannedErrors) -> float:
+def _(plan: PlannedParts) -> float:
     seconds, n_classes = START, plan.n_classes
     for part in plan.parts:
         budget, matrix = part.mechanism.budget, part.mechanism.rounded.matrix
@@ -258,6 +259,22 @@ def peak_bytes(plan: object) -> int:
     return sum(one.nbytes for one in array_sizes(plan))
 
 
+SIGNAL_CHECK: ContextVar[Callable[[Any], None] | None] = ContextVar("weigh_signals", default=None)
+"""The check of signal against noise of every plan before it is charged, see `weigh_signals`."""
+
+
+@contextmanager
+def weigh_whole(plan: Callable[[], object]) -> Iterator[None]:
+    """Weigh a plan where that is asked, as a whole: plans of its parts inside are not."""
+    if (weigh := SIGNAL_CHECK.get()) is not None:
+        weigh(plan())
+    token = SIGNAL_CHECK.set(None)
+    try:
+        yield
+    finally:
+        SIGNAL_CHECK.reset(token)
+
+
 def check_cost(plan: object, time_limit: float = 0.0) -> None:
     """Refuse a plan of any kind whose fit would exhaust memory, or hardly end.
 
@@ -275,7 +292,7 @@ def check_cost(plan: object, time_limit: float = 0.0) -> None:
             f"{readable_bytes(cap)}. Most of it are {largest.name} of shape {lengths}, "
             f"{readable_bytes(largest.nbytes)}. {REMEDY}"
         )
-    searches = isinstance(plan, PlannedErrors) and plan.kind.chooses_strategies
+    searches = isinstance(plan, PlannedParts) and plan.kind.chooses_strategies
     if (seconds := release_seconds(plan)) > (most := max(LONGEST, time_limit)):
         raise MemoryCapError(
             f"A fit is expected to take {seconds:,.0f} s once it is paid for: expected at most "
@@ -285,7 +302,7 @@ def check_cost(plan: object, time_limit: float = 0.0) -> None:
 
 
 @array_sizes.register
-def _(plan: PlannedErrors) -> Sizes:
+def _(plan: PlannedParts) -> Sizes:
     found, k = [], plan.n_classes
     for number, part in enumerate(plan.parts, start=1):
         where = f" of ensemble {number}" * (len(plan.parts) > 1)

@@ -95,6 +95,7 @@ class PlanKind:
     votes_add: bool = True
     is_disjoint: bool = False  # whether each record is counted in one tree only
     voting_is_measured: bool = False  # whether the table depends on the voting
+    counts_votes: bool = False  # whether it holds one vote for each leaf in place of counts
     grows_trees: bool = True  # random trees; else its forests are tables of blocks
     chooses_blocks: bool = False  # whether a user, or the plan, chooses blocks
     # whether answers are the votes of given queries, planned when they come
@@ -115,11 +116,6 @@ class PlanKind:
     def table_rows(self) -> str:
         """The rows of the private table: "cells" or "leaves"."""
         return "leaves" if self.is_disjoint else "cells"
-
-    @property
-    def counts_votes(self) -> bool:
-        """Whether the table holds one vote for each leaf in place of counts."""
-        return self.voting_is_measured and self.voting == "hard"
 
     @property
     def measures_blocks(self) -> bool:
@@ -314,4 +310,6 @@ def kind_of(kind: object, allocation: object = "matrix", voting: object = UNSAID
             f"voting={short_repr(voting)} with kind={short_repr(kind)}: expected "
             f"{' or '.join(map(repr, votings))}."
         )
-    return replace(kinds[allocation], voting=rule)
+    found = kinds[allocation]
+    counts_votes = found.voting_is_measured and rule == "hard"
+    return replace(found, voting=rule, counts_votes=counts_votes)

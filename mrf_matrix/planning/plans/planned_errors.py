@@ -1,42 +1,21 @@
 """Errors of a plan: what is known without data of every answer, vote and flip, and of records."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Codes, Longs
-from mrf_matrix.base.provenance import Provenance, join
+from mrf_matrix.base.arrays import Array, Bools, Codes
+from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix
-from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budget import squared_factor, total_budget
-from mrf_matrix.planning.plans.part import PlanPart, flips, sampled_rows
+from mrf_matrix.error.noise_sums import NoiseTerm, add_terms, normal_flip
+from mrf_matrix.mechanisms.budget import squared_factor
+from mrf_matrix.planning.plans.part import PlannedParts, PlanPart
 from mrf_matrix.planning.plans.plan_kind import PlanKind
-from mrf_matrix.planning.plans.strategy_choice import RowObjective
-from mrf_matrix.release.plan import KeptTable, KeptVotes, StrategyStep
-from strategies.operators import Marginals
-
-SIGNAL_CHECK: ContextVar[Callable[[Any], None] | None] = ContextVar("weigh_signals", default=None)
-"""The check of signal against noise of every plan before it is charged, see `weigh_signals`."""
-
-
-@contextmanager
-def weigh_whole(plan: Callable[[], object]) -> Iterator[None]:
-    """Weigh a plan where that is asked, as a whole: plans of its parts inside are not."""
-    if (weigh := SIGNAL_CHECK.get()) is not None:
-        weigh(plan())
-    token = SIGNAL_CHECK.set(None)
-    try:
-        yield
-    finally:
-        SIGNAL_CHECK.reset(token)
+from strategies.operators import Marginals, Operator
 
 
 def leaf_shares(part: PlanPart) -> NDArray[np.float64]:
@@ -50,83 +29,12 @@ def leaf_shares(part: PlanPart) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PlannedErrors:
-    """A plan's measurements and answers, and the errors that follow.
+class PlannedErrors(PlannedParts):
+    """The errors that follow from a plan's parts.
 
     An *answer* is what the release gives: a leaf's value in one class ("matrix", "tables"), or
     a query's vote total in one class ("batch", "subsample"). Errors are in records, per class.
-
-    Attributes
-    ----------
-    domain : Domain
-        The public schema.
-    kind : PlanKind
-        What is asked of which private table, and what the answers are.
-    parts : tuple of PlanPart
-        Forest, workload, strategy and noise of each ensemble.
-    queries : ndarray of int, shape (b, d)
-        Codes of the distinct public queries whose votes are planned.
-    multiplicity : ndarray of int, shape (b,)
-        How often each is asked.
-    n_classes : int
-        Number of classes k.
-    n_records : int or None
-        Public number of records N, where it is known.
-    select_seconds : float
-        What choosing the strategies took.
-    aim : RowObjective
-        What is made small: objective and weights of the answers.
-    delta : float
-        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
     """
-
-    domain: Domain
-    kind: PlanKind
-    parts: tuple[PlanPart, ...]
-    queries: Codes
-    multiplicity: Longs
-    n_classes: int
-    n_records: int | None
-    select_seconds: float
-    aim: RowObjective = field(default=RowObjective(), repr=False)
-    delta: float = 0.0
-
-    @property
-    def allocation(self) -> str:
-        """Whether strategies are measured ("matrix"), or the baseline that is."""
-        return self.kind.allocation
-
-    @property
-    def voting(self) -> str:
-        """How answers become votes."""
-        return self.kind.voting
-
-    @property
-    def releases_leaves(self) -> bool:
-        """Whether answers are leaf values, of which votes are made afterwards."""
-        return self.kind.releases_leaves
-
-    @property
-    def budget(self) -> PureDP | ZCDP:
-        """The whole budget of the release."""
-        return total_budget([part.mechanism.budget for part in self.parts])
-
-    @property
-    def neighboring(self) -> str:
-        """The neighbouring relation of the claim."""
-        return self.parts[0].mechanism.neighboring
-
-    @property
-    def provenance(self) -> Provenance:
-        """Where all that is measured came from: the domain, forests, and what they rest on."""
-        return join([self.domain.provenance, *(part.provenance for part in self.parts)])
-
-    @cached_property
-    def steps(self) -> tuple[StrategyStep, ...]:
-        """One measurement a part."""
-        asked = KeptVotes.kind if self.kind.counts_votes else KeptTable.kind
-        made = [part.step(self.kind.measured) for part in self.parts]
-        return tuple(replace(step, kind=asked) for step in made)
 
     @property
     def sensitivity(self) -> float:
@@ -402,3 +310,92 @@ def least_budget(parts: Sequence[PlanPart], target_rms: Array | None) -> float:
         bound = factor * (0.0 if strategy is None else strategy.lower_bound) / least**2
         total += sqrt(2 * bound) if norm == "l1" else bound / 2
     return total
+
+
+Terms = list[tuple[NoiseTerm, ...] | None]
+
+ENTRIES_AT_ONCE = 2**23  # coefficients of answers that are held at a time
+
+SAMPLED = 64
+"""Answers whose flip probability is averaged in a summary, spread over the ranks of error."""
+
+
+def flips(
+    kind: PlanKind,
+    parts: Sequence[PlanPart],
+    queries: Codes,
+    rows: NDArray[np.intp],
+    margins: Array,
+    variances: Array,
+    *,
+    rivals: int = 1,
+    leaves: bool,
+) -> tuple[Array, Bools]:
+    """Return the flip probability of each row at each margin (r, s), and whether by a normal law.
+
+    A normal law stands for that of the noise, (r,), where the draws behind a row would take too
+    much memory or time to find: see `normal_flip` for how far off it may be.
+
+    `queries` (b, d); `rows` (r,): numbers of leaves (of all ensembles), or of queries; `margins`
+    (r, s); `variances` (r,); `leaves`: whether rows are leaves; else they are the queries' votes.
+    """
+    others = whole_number("rivals", rivals)
+    result, normal = np.empty(margins.shape), np.zeros(len(rows), dtype=bool)
+    known: dict[tuple[bytes, ...], Array] = {}
+    step = max(32, ENTRIES_AT_ONCE // max(part.n_measurements for part in parts))
+    for start in range(0, len(rows), step):
+        block = rows[start : start + step]
+        noise = (
+            _leaf_terms(parts, block) if leaves else _vote_terms(kind, parts, queries[block], block)
+        )
+        for number, terms in enumerate(noise, start=start):
+            asked = margins[number]
+            if terms is None:
+                normal[number], variance = True, float(variances[number])
+                result[number] = [normal_flip(margin, variance, others) for margin in asked]
+                continue
+            key = tuple(t.weights.tobytes() + t.repeats.tobytes() for t in terms)
+            key = (*key, asked.tobytes())
+            if key not in known:
+                known[key] = add_terms(terms).flip_probabilities(asked, others)
+            result[number] = known[key]
+    return result, normal
+
+
+def _leaf_terms(parts: Sequence[PlanPart], rows: NDArray[np.intp]) -> Terms:
+    ends = np.cumsum([part.workload.shape[0] for part in parts])
+    owner = np.searchsorted(ends, rows, side="right")
+    result: Terms = [None] * len(rows)
+    for number, part in enumerate(parts):
+        mine = np.flatnonzero(owner == number)
+        first = int(ends[number]) - part.workload.shape[0]
+        terms = part.terms(rows[mine] - first) if len(mine) else None
+        for place, term in zip(mine, terms or (), strict=False):
+            result[place] = (term,)
+    return result
+
+
+def _vote_terms(
+    kind: PlanKind, parts: Sequence[PlanPart], queries: Codes, rows: NDArray[np.intp]
+) -> Terms:
+    """Return the noise of votes, which add up over the ensembles."""
+    found = []
+    for part in parts:
+        if not kind.releases_leaves:
+            found.append(part.terms(rows))
+        elif part.stands_alone:
+            weights = np.sqrt(part.row_squares)[part.ensemble.leaves_reached(queries)]
+            found.append([NoiseTerm.of(row, part.mechanism.law) for row in weights])
+        else:
+            asked: Operator = kind.vote_workload(part.ensemble, queries)
+            found.append(part.terms(np.arange(len(rows)), asked))
+    if any(one is None for one in found):
+        return [None] * len(rows)
+    return [tuple(terms) for terms in zip(*(one for one in found if one), strict=True)]
+
+
+def sampled_rows(variances: Array) -> NDArray[np.intp]:
+    """Return a sample of answers, spread over the ranks of their errors."""
+    order = np.argsort(variances)
+    places = np.linspace(0, len(order) - 1, min(SAMPLED, len(order))).round().astype(np.intp)
+    return np.asarray(order[places])
