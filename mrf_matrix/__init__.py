@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.random_trees import RandomTrees as RandomTrees
     from mrf_matrix.mechanisms.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budget import PureDP as PureDP
-    from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts
+    from mrf_matrix.mechanisms.counts import merge_counts as merge_counts
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms.ledger.payers import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.measurement.measure import measure as measure

@@ -15,10 +15,10 @@ from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
-from mrf_matrix.mechanisms.counts.cells import summed_cells
-from mrf_matrix.mechanisms.counts.counts import needs_records
-from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES
+from mrf_matrix.mechanisms.counts import summed_cells
+from mrf_matrix.mechanisms.tally import DENSE_ENTRIES
 from mrf_matrix.planning.plans.plan_kind import Features
+from mrf_matrix.release.plan import needs_records
 from mrf_matrix.streams import count_leaves, count_tables
 from mrf_matrix.streams.counting import Progress
 from strategies.operators import Operator

@@ -15,6 +15,7 @@ from mrf_matrix.base import escape_controls
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.base.work import enter_draw, keep_draws
+from mrf_matrix.domain import Domain
 from mrf_matrix.federated.local_party import LocalParty, PartyRecord, party_answer
 from mrf_matrix.federated.noisy_answers import (
     check_charged_once,
@@ -26,7 +27,6 @@ from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ROUNDS, Message, ProtocolError, Session
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.mechanisms import PrivacyLedger, Release
-from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def server_app(
     *,
     ledger: PrivacyLedger | None = None,
     seconds: float = 600.0,
-    domain: PublicDomain | None = None,
+    domain: Domain | None = None,
 ) -> "ServerApp":
     """Return the ServerApp: four rounds, four more to take excess noise off, ``keep(release)``.
 

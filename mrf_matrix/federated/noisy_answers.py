@@ -18,6 +18,7 @@ from mrf_matrix.base.provenance import (
     new_identity,
     parts_of,
 )
+from mrf_matrix.domain import Domain
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ProtocolError, ReplayedMessageError, Session
 from mrf_matrix.mechanisms import (
@@ -30,7 +31,6 @@ from mrf_matrix.mechanisms import (
     SharedDiscreteGaussian,
     SharedDiscreteLaplace,
 )
-from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.measurement.measure import release_maker
 from mrf_matrix.mechanisms.measurement.release import Noise
@@ -249,7 +249,7 @@ def release_of(
     excess: Longs | None = None,
     revealing: int = 0,
     noise: str = "exact",
-    domain: PublicDomain | None = None,
+    domain: Domain | None = None,
     rests_on: Provenance = NOTHING,
     session: Session | None = None,
 ) -> Release:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, join
 from mrf_matrix.base.work import DrawRecord, Payment, enter_draw, keep_draws, save_draw
+from mrf_matrix.domain import Domain
 from mrf_matrix.federated.local_party import (
     LocalParty,
     PartyRecord,
@@ -43,7 +44,6 @@ from mrf_matrix.federated.sums.messages import (
 )
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivacyLedger, Release
-from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.ledger.payers import charge_together, find_refusals
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 
@@ -178,7 +178,7 @@ def run_federation(
     ledgers: Sequence[PrivacyLedger] | None = None,
     server_ledger: PrivacyLedger | None = None,
     label: str = "a federated release",
-    domain: PublicDomain | None = None,
+    domain: Domain | None = None,
 ) -> Federation:
     """Run the whole protocol in this process, and return the release.
 
@@ -254,7 +254,7 @@ def _run_once(
     net: Network,
     generator: np.random.Generator | None,
     record: DrawRecord,
-    domain: PublicDomain | None,
+    domain: Domain | None,
 ) -> Federation:
     keys = [Ed25519PrivateKey.generate() for _ in range(design.quorum.parties + 1)]
     publics = [key.public_key().public_bytes_raw() for key in keys]

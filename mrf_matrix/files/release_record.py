@@ -35,8 +35,7 @@ from mrf_matrix.mechanisms.budget import (
     checked_neighboring,
     squared_factor,
 )
-from mrf_matrix.mechanisms.counts.cells import checked_sizes
-from mrf_matrix.mechanisms.counts.counts import check_columns
+from mrf_matrix.mechanisms.counts import check_columns, checked_sizes
 from mrf_matrix.mechanisms.integer_entries import check_entries, is_nonnegative
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, noise_for
 from mrf_matrix.mechanisms.measurement.release import (

@@ -44,13 +44,12 @@ from mrf_matrix.labels.draw import (
 from mrf_matrix.labels.plan import LabelPlan, Round, label_plan, label_refusal
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import CellCounts
-from mrf_matrix.mechanisms.counts.cells import check_private_allocation
-from mrf_matrix.mechanisms.counts.counts import needs_records
+from mrf_matrix.mechanisms.counts import check_private_allocation
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.planning.auto.forest_plan import PooledPlan, split_budget
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import Data, Places
+from mrf_matrix.release.plan import Data, Places, needs_records
 from mrf_matrix.reports.privacy_report import STRUCTURE
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.step import ResidualStep

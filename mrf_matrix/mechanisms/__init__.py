@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.budget import budget_shares as budget_shares
     from mrf_matrix.mechanisms.budget import neighboring_factor as neighboring_factor
     from mrf_matrix.mechanisms.budget import squared_factor as squared_factor
-    from mrf_matrix.mechanisms.counts.counts import CellCounts as CellCounts
-    from mrf_matrix.mechanisms.counts.counts import count_cells as count_cells
-    from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts
-    from mrf_matrix.mechanisms.counts.tally import CellTally as CellTally
-    from mrf_matrix.mechanisms.counts.tally import LeafCounts as LeafCounts
+    from mrf_matrix.mechanisms.counts import CellCounts as CellCounts
+    from mrf_matrix.mechanisms.counts import count_cells as count_cells
+    from mrf_matrix.mechanisms.counts import merge_counts as merge_counts
     from mrf_matrix.mechanisms.ledger.charge import Charge as Charge
     from mrf_matrix.mechanisms.ledger.file import LedgerError as LedgerError
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
@@ -44,5 +42,7 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.rounding import round_strategy as round_strategy
     from mrf_matrix.mechanisms.shared_noise import SharedDiscreteGaussian as SharedDiscreteGaussian
     from mrf_matrix.mechanisms.shared_noise import SharedDiscreteLaplace as SharedDiscreteLaplace
+    from mrf_matrix.mechanisms.tally import CellTally as CellTally
+    from mrf_matrix.mechanisms.tally import LeafCounts as LeafCounts
 
 __getattr__, __dir__, __all__ = front_door(__name__)

@@ -20,7 +20,7 @@ from mrf_matrix.base.fields import FieldError, JsonObject, object_of, whole_numb
 from mrf_matrix.base.provenance import NOTHING, Provenance, join
 from mrf_matrix.base.work import tell
 from mrf_matrix.mechanisms import Mechanism, Release, measure
-from mrf_matrix.mechanisms.counts.counts import ReadyCounts
+from mrf_matrix.mechanisms.measurement.measure import ReadyCounts
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.mechanisms.measurement.release import DrawnAnswers, Noise
 from mrf_matrix.mechanisms.selection import Bits

@@ -210,6 +210,14 @@ class Data(Protocol):
         """Return the counts of the cells of some attributes: **private**."""
 
 
+def needs_records(what: str) -> TypeError:
+    """Return the error where individual records are required and only counts were given."""
+    return TypeError(
+        f"{what} needs the records themselves: expected fit(X, y). Counts of cells do not tell "
+        f"records apart."
+    )
+
+
 class Table(Protocol):
     """A question that is measured: exact counts, of which one record moves one in a column."""
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.mechanisms import CellCounts, count_cells
-from mrf_matrix.mechanisms.counts.cells import check_private_allocation
+from mrf_matrix.mechanisms.counts import check_private_allocation
 from mrf_matrix.posterior import SCALES, UNITS, Link, SumOfEffects, penalties_of_scales
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import FewOptions

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.mechanisms import CellCounts, CellTally
-from mrf_matrix.mechanisms.counts.tally import Table, merged_tables
+from mrf_matrix.mechanisms.tally import Table, merged_tables
 from mrf_matrix.streams.counting import checked_domain, code_blocks
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.ensembles import table_forest
 from mrf_matrix.mechanisms import CellCounts
-from mrf_matrix.mechanisms.counts.cells import distinct_cells
+from mrf_matrix.mechanisms.counts import distinct_cells
 
 Voting = Literal["hard", "weight"]
 VOTINGS: tuple[Voting, ...] = get_args(Voting)

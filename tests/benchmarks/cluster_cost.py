@@ -5,7 +5,7 @@ from math import ceil
 from time import perf_counter
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.counts.tally import (
+from mrf_matrix.mechanisms.tally import (
     DENSE_ENTRIES,
     PENDING_KEYS,
     Table,

@@ -23,7 +23,7 @@ from mrf_matrix.mechanisms import (
     NoNoise,
     SharedDiscreteLaplace,
 )
-from mrf_matrix.mechanisms.counts.counts import ReadyCounts
+from mrf_matrix.mechanisms.measurement.measure import ReadyCounts
 from mrf_matrix.mechanisms.noise import SampledLaw
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.study import PrivateEvaluation

@@ -15,9 +15,9 @@ import numpy as np
 import strategies
 from mrf_matrix.base.arrays import Array, plain_array
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
+from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP, checked_neighboring, squared_factor
-from mrf_matrix.mechanisms.counts.cells import PublicDomain
-from mrf_matrix.mechanisms.counts.counts import check_columns
+from mrf_matrix.mechanisms.counts import check_columns
 from mrf_matrix.mechanisms.integer_entries import is_nonnegative
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, checked_budget, noise_for
 from mrf_matrix.mechanisms.measurement.release import ELSEWHERE, DrawnAnswers, Noise, Release
@@ -64,7 +64,7 @@ def claimed_release(
     budget: PureDP | ZCDP,
     *,
     neighboring: str = "add_remove",
-    domain: PublicDomain | None = None,
+    domain: Domain | None = None,
     made_by: str = "",
 ) -> Release:
     """Return answers ``y = A D + noise`` that another tool made as a release.

@@ -4,17 +4,17 @@ Parties of a federation each add their own share of the noise.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs, Seed
-from mrf_matrix.base.checks import check_parent_process
+from mrf_matrix.base.checks import PrivateValue, check_parent_process
 from mrf_matrix.base.provenance import STRATEGY, Provenance, spending_of
 from mrf_matrix.base.work import enter_draw, save_draw
+from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.counts.cells import PublicDomain
-from mrf_matrix.mechanisms.counts.counts import CellCounts, ReadyCounts, check_columns
-from mrf_matrix.mechanisms.counts.tally import LeafCounts
+from mrf_matrix.mechanisms.counts import CellCounts, check_columns
 from mrf_matrix.mechanisms.integer_entries import is_integral
 from mrf_matrix.mechanisms.measurement.least_squares import (
     check_determined,
@@ -31,8 +31,37 @@ from mrf_matrix.mechanisms.measurement.release import (
     Release,
     checked_release,
 )
+from mrf_matrix.mechanisms.tally import LeafCounts
+from strategies.operators import Operator
 
 ASKED = ("exact", "research")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReadyCounts(PrivateValue):
+    """Exact answers ``A D`` to one strategy, worked out before anything is paid: **private**.
+
+    They take the place of the counts in `measure`, so that nothing of the data can fail between
+    charge and noise.
+    """
+
+    matrix: Operator
+    sizes: tuple[int, ...]
+    provenance: Provenance
+    exact: Longs  # (m, k)
+
+    @classmethod
+    def of(cls, counts: CellCounts | LeafCounts, matrix: Operator) -> "ReadyCounts":
+        return cls(matrix, counts.sizes, counts.provenance, counts.answers(matrix))
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.exact.shape[1])
+
+    def answers(self, operator: Operator) -> Longs:
+        if operator is not self.matrix:
+            raise ValueError("the answers are ready for another strategy: expected that one.")
+        return self.exact
 
 
 def measure(
@@ -125,7 +154,7 @@ def release_maker(
     sizes: tuple[int, ...],
     rests_on: Provenance,
     *,
-    domain: PublicDomain | None = None,
+    domain: Domain | None = None,
     quorum: Quorum | None = None,
 ) -> Callable[[Longs], Release]:
     """Return what makes a release of answers, all of which is known before they are drawn.

@@ -14,7 +14,7 @@ from mrf_matrix.base.arrays import Array, Longs, plain_array, read_only_array
 from mrf_matrix.base.checks import short_repr
 from mrf_matrix.base.display import RowDisplay, first_few, format_count
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, Spending, join
-from mrf_matrix.mechanisms.counts.cells import PublicDomain
+from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, MechanismView
 from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim
 from strategies.operators import Operator
@@ -244,7 +244,7 @@ class Release(MechanismView, RowDisplay):
     noise: Noise
     sizes: tuple[int, ...]
     measured: MeasurementRecord | None = None
-    domain: PublicDomain | None = None
+    domain: Domain | None = None
     quorum: Quorum | None = None
     _drawn: "DrawnAnswers | None" = field(default=None, repr=False)
 

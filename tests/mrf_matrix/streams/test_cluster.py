@@ -64,7 +64,7 @@ def collections(folder):
 
 @pytest.mark.parametrize(("scheduler", "dense"), [("synchronous", True), ("threads", False)])
 def test_every_collection_counts_alike(scheduler, dense, tmp_path, monkeypatch):
-    dense_entries = "mrf_matrix.mechanisms.counts.tally.DENSE_ENTRIES"
+    dense_entries = "mrf_matrix.mechanisms.tally.DENSE_ENTRIES"
     monkeypatch.setattr(dense_entries, 2**24 if dense else 0)
     with dask.config.set(scheduler=scheduler):
         for collection in collections(tmp_path).values():

@@ -52,7 +52,7 @@ from mrf_matrix.streams import files as csv_files
 from strategies.operators import Identity
 
 CAR = load_dataset("car")
-TALLY = "mrf_matrix.mechanisms.counts.tally"
+TALLY = "mrf_matrix.mechanisms.tally"
 TARGET = CAR.domain.required_target().name
 COLUMNS = {**CAR.columns, TARGET: CAR.y}
 FRAME = pl.DataFrame({name: values.tolist() for name, values in COLUMNS.items()})

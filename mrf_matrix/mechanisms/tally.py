@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import AnyInts, Codes, Longs
 from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.base.provenance import NOTHING, Provenance
-from mrf_matrix.mechanisms.counts.cells import (
-    PublicDomain,
+from mrf_matrix.domain import Domain
+from mrf_matrix.mechanisms.counts import (
+    CellCounts,
+    PrivateAnswers,
     check_private_allocation,
     checked_counts,
     checked_sizes,
     provenance_of_counts,
 )
-from mrf_matrix.mechanisms.counts.counts import CellCounts, PrivateAnswers
 from strategies.operators import (
     Marginals,
     MatrixLike,
@@ -59,7 +60,7 @@ class LeafCounts(PrivateValue):
 
     paths: RowKronecker
     counts: Longs
-    domain: PublicDomain | None = None
+    domain: Domain | None = None
     _provenance: Provenance = field(default=NOTHING, repr=False)
 
     def __post_init__(self) -> None:
@@ -329,7 +330,7 @@ class CellTally(PrivateValue):
         self._merge_pending()
         return self._counted[0] if self._counted else no_counts(len(self._groups))
 
-    def counts(self, domain: PublicDomain | None = None) -> CellCounts:
+    def counts(self, domain: Domain | None = None) -> CellCounts:
         """Return the counts of the occupied cells, as `count_cells` would."""
         if self._dense is not None:
             table = self._dense.reshape(-1, self._n_classes)
@@ -345,7 +346,7 @@ class CellTally(PrivateValue):
         return self._cell_counts(codes[:, :-1], codes[:, -1], counts, domain)
 
     def _cell_counts(
-        self, codes: Codes, labels: Codes, counts: Longs, domain: PublicDomain | None
+        self, codes: Codes, labels: Codes, counts: Longs, domain: Domain | None
     ) -> CellCounts:
         """Gather the classes of each cell, whose keys stand together."""
         new = np.ones(len(codes), dtype=bool)

@@ -3,26 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Protocol
+from numbers import Integral
 
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.base.arrays import AnyInts, Array, Longs
+from mrf_matrix.base.arrays import AnyInts, Array, Codes, Longs, plain_array
 from mrf_matrix.base.checks import PrivateValue, whole_number
-from mrf_matrix.base.provenance import NOTHING, Provenance, join
-from mrf_matrix.mechanisms.counts.cells import (
-    PublicDomain,
-    check_private_allocation,
-    checked_codes,
-    checked_counts,
-    checked_labels,
-    checked_sizes,
-    distinct_cells,
-    flat_cells,
-    provenance_of_counts,
-    summed_cells,
-)
+from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, join
+from mrf_matrix.domain import Domain
 from strategies.operators import (
     MatrixLike,
     MemoryCapError,
@@ -31,6 +20,7 @@ from strategies.operators import (
     RowKronecker,
     as_operator,
     check_allocation,
+    fits,
 )
 
 BLOCK_ENTRIES = 2**24
@@ -81,7 +71,7 @@ class CellCounts(PrivateValue):
     codes: AnyInts
     counts: Longs
     sizes: tuple[int, ...]
-    domain: PublicDomain | None = None
+    domain: Domain | None = None
     _provenance: Provenance = field(default=NOTHING, repr=False)
 
     def __post_init__(self) -> None:
@@ -112,19 +102,7 @@ class CellCounts(PrivateValue):
         return prod(self.sizes)
 
     def __add__(self, other: object) -> "CellCounts":
-        return self.merged([other]) if isinstance(other, CellCounts) else NotImplemented
-
-    def merged(self, others: Sequence["CellCounts"]) -> "CellCounts":
-        """Return the counts of these and other records together, see `merge_counts`."""
-        parts = [self, *others]
-        for number, part in enumerate(parts):
-            _check_same_domain(self, part, number)
-        if sum(float(part.counts.sum(dtype=np.float64)) for part in parts) >= 2**62:
-            raise OverflowError("parts: their total may exceed 63 bits; expected fewer records.")
-        codes = np.concatenate([part.codes for part in parts])
-        counts = np.concatenate([part.counts for part in parts])
-        table = summed_cells(codes, counts, self.sizes)
-        return CellCounts(*table, self.sizes, self.domain, join(one.provenance for one in parts))
+        return merge_counts(self, other) if isinstance(other, CellCounts) else NotImplemented
 
     def marginal(self, attributes: Sequence[int]) -> "CellCounts":
         """Return the counts of some attributes alone, by position; their domain is not known.
@@ -161,7 +139,7 @@ class CellCounts(PrivateValue):
         shape = (operator.shape[0], self.n_classes)
         check_allocation("answers of the strategy", shape)
         if isinstance(operator, Product) and isinstance(operator.right, RowKronecker):
-            return combined_answers(operator.left, self.answers(operator.right))
+            return _combined_answers(operator.left, self.answers(operator.right))
         result = np.zeros(shape, dtype=np.int64)
         records = float(self.counts.sum(dtype=np.float64))
         try:
@@ -208,55 +186,7 @@ class CellCounts(PrivateValue):
         return f"CellCounts(private, {len(self.sizes)} attributes, {self.n_classes} classes)"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ReadyCounts(PrivateValue):
-    """Exact answers ``A D`` to one strategy, worked out before anything is paid: **private**.
-
-    They take the place of the counts in `measure`, so that nothing of the data can fail between
-    charge and noise.
-    """
-
-    matrix: Operator
-    sizes: tuple[int, ...]
-    provenance: Provenance
-    exact: Longs  # (m, k)
-
-    @classmethod
-    def of(cls, counts: "PrivateTable", matrix: Operator) -> "ReadyCounts":
-        return cls(matrix, counts.sizes, counts.provenance, counts.answers(matrix))
-
-    @property
-    def n_classes(self) -> int:
-        return int(self.exact.shape[1])
-
-    def answers(self, operator: Operator) -> Longs:
-        if operator is not self.matrix:
-            raise ValueError("the answers are ready for another strategy: expected that one.")
-        return self.exact
-
-
-class PrivateTable(Protocol):
-    """Private counts that answer strategies exactly."""
-
-    @property
-    def sizes(self) -> tuple[int, ...]: ...
-
-    @property
-    def provenance(self) -> Provenance: ...
-
-    def answers(self, operator: Operator) -> Longs: ...
-
-
-def _check_same_domain(first: CellCounts, part: CellCounts, number: int) -> None:
-    same = (first.sizes, first.n_classes) == (part.sizes, part.n_classes)
-    if not same or first.domain != part.domain:
-        raise ValueError(
-            f"parts[{number}] was counted over another domain than parts[0]: expected one domain, "
-            f"of {len(first.sizes)} attributes and {first.n_classes} classes, for all parts."
-        )
-
-
-def _check_domain(domain: PublicDomain | None, sizes: tuple[int, ...], classes: int) -> None:
+def _check_domain(domain: Domain | None, sizes: tuple[int, ...], classes: int) -> None:
     if domain is None:
         return
     known = domain.n_classes if domain.target is not None else None
@@ -267,7 +197,7 @@ def _check_domain(domain: PublicDomain | None, sizes: tuple[int, ...], classes: 
         )
 
 
-def combined_answers(left: Operator, answers: Longs) -> Longs:
+def _combined_answers(left: Operator, answers: Longs) -> Longs:
     """Return combinations of exact answers, exactly: of paths, say, that a strategy combines."""
     form = left.to_sparse()
     _check_exact(form, float(answers.sum(axis=0, dtype=np.float64).max(initial=0.0)))
@@ -372,18 +302,148 @@ def merge_counts(*parts: CellCounts | Iterable[CellCounts]) -> CellCounts:
     listed = [one for part in parts for one in (part if isinstance(part, Iterable) else [part])]
     if not listed:
         raise ValueError("parts is empty: expected at least one CellCounts.")
+    first = listed[0]
     for number, part in enumerate(listed):
         if not isinstance(part, CellCounts):
             raise TypeError(
                 f"parts[{number}] is of type {type(part).__name__}: expected CellCounts, from "
                 f"count_stream or count_cells."
             )
-    return listed[0].merged(listed[1:])
+        same = (part.sizes, part.n_classes) == (first.sizes, first.n_classes)
+        if not same or part.domain != first.domain:
+            raise ValueError(
+                f"parts[{number}] was counted over another domain than parts[0]: expected one "
+                f"domain, of {len(first.sizes)} attributes and {first.n_classes} classes, for all "
+                f"parts."
+            )
+    if sum(float(part.counts.sum(dtype=np.float64)) for part in listed) >= 2**62:
+        raise OverflowError("parts: their total may exceed 63 bits; expected fewer records.")
+    codes = np.concatenate([part.codes for part in listed])
+    counts = np.concatenate([part.counts for part in listed])
+    table = summed_cells(codes, counts, first.sizes)
+    return CellCounts(*table, first.sizes, first.domain, join(one.provenance for one in listed))
 
 
-def needs_records(what: str) -> TypeError:
-    """Return the error where individual records are required and only counts were given."""
-    return TypeError(
-        f"{what} needs the records themselves: expected fit(X, y). Counts of cells do not tell "
-        f"records apart."
-    )
+def flat_cells(codes: AnyInts, sizes: tuple[int, ...]) -> Longs:
+    """Return cell numbers in C order, for a domain of less than 2**63 cells."""
+    if prod(sizes) > np.iinfo(np.int64).max:
+        raise ValueError(
+            f"a domain of {prod(sizes)} cells has no 64-bit cell numbers: expected a strategy "
+            f"that knows the domain's sizes (its `sizes` attribute)."
+        )
+    return np.asarray(np.ravel_multi_index(tuple(codes.T), sizes), dtype=np.int64)
+
+
+def distinct_cells(codes: AnyInts, sizes: tuple[int, ...]) -> tuple[AnyInts, Longs]:
+    """Return the distinct rows of codes and, for each record, which of them is its own.
+
+    The largest arrays are one number a record, and one byte a cell where the domain has at most
+    four cells a record.
+    """
+    if prod(sizes) > np.iinfo(np.int64).max:
+        rows, index = np.unique(codes, axis=0, return_inverse=True)
+        return rows, index.ravel()
+    keys = flat_cells(codes, sizes)
+    if prod(sizes) <= 4 * len(keys):  # one pass instead of a sort
+        present = np.zeros(prod(sizes), dtype=bool)
+        present[keys] = True
+        cells = np.flatnonzero(present)
+        index = (np.cumsum(present) - 1)[keys]
+    else:
+        cells, index = np.unique(keys, return_inverse=True)
+    rows = np.stack(np.unravel_index(cells, sizes), axis=1).astype(np.int32)
+    return rows, index.ravel().astype(np.int64)
+
+
+def check_private_allocation(what: str, shape: tuple[int, ...], itemsize: int = 8) -> None:
+    """Refuse, by name, an array above the memory cap whose size is private, and do not tell it.
+
+    Raises MemoryCapError.
+    """
+    if not fits(shape, itemsize):
+        raise MemoryCapError(
+            f"{what}, whose number is private, take more than the memory cap. Use a smaller domain "
+            f"or fewer records, or raise the cap with strategies.operators.memory_cap(bytes)."
+        )
+
+
+def summed_cells(codes: AnyInts, counts: Longs, sizes: tuple[int, ...]) -> tuple[Codes, Longs]:
+    """Return distinct cells in C order with the sums of their counts, those without any left out.
+
+    `codes` (N', d): cells, which may repeat; `counts` (N', k).
+    """
+    cells, index = distinct_cells(codes, sizes)
+    check_private_allocation("counts of the occupied cells", (len(cells), counts.shape[1]))
+    table = np.zeros((counts.shape[1], len(cells)), dtype=np.int64)
+    for row, column in zip(table, counts.T, strict=True):
+        np.add.at(row, index, column)
+    occupied = table.any(axis=0)
+    return cells[occupied].astype(np.int32), np.ascontiguousarray(table[:, occupied].T)
+
+
+def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    values = tuple(sizes)
+    bad = [s for s in values if isinstance(s, bool) or not isinstance(s, Integral) or s < 1]
+    if not values or bad:
+        raise ValueError(f"sizes={values!r}: expected one positive integer for each attribute.")
+    return tuple(int(size) for size in values)
+
+
+def _integers(name: str, values: object) -> AnyInts:
+    array = plain_array(name, values)
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} has type {array.dtype}: expected integer codes; encode records with "
+            f"Domain.encode and labels with Domain.encode_target."
+        )
+    return array
+
+
+def checked_counts(counts: object, rows: int, expected: str) -> Longs:
+    """Return private counts of shape (rows, k) as int64 that nobody can write to, or refuse."""
+    given = plain_array("counts", counts)
+    if given.ndim != 2 or len(given) != rows or not given.shape[1]:
+        raise ValueError(
+            f"counts has the wrong shape: expected {expected} and a column for each class."
+        )
+    if given.dtype.kind not in "iu" or (given.size and given.min() < 0):
+        raise ValueError(f"counts of type {given.dtype}: expected integers, none of them negative.")
+    if given.size and given.dtype.kind == "u" and given.max() > np.iinfo(np.int64).max:
+        raise ValueError("counts of 2**63 or more: expected numbers of records, which are fewer.")
+    own = given.astype(np.int64)
+    own.flags.writeable = False
+    return own
+
+
+def checked_codes(codes: object, sizes: tuple[int, ...]) -> AnyInts:
+    array = _integers("codes", codes)
+    if array.ndim != 2 or array.shape[1] != len(sizes):
+        raise ValueError(
+            f"codes has the wrong shape: expected (N, {len(sizes)}), a column for each attribute "
+            f"of the domain."
+        )
+    for i, (column, size) in enumerate(zip(array.T, sizes, strict=True)):
+        if len(column) and (column.min() < 0 or column.max() >= size):
+            raise ValueError(
+                f"codes of attribute {i} leave the domain: expected 0 to {size - 1} only."
+            )
+    return array
+
+
+def checked_labels(labels: object, records: int, n_classes: int) -> Longs:
+    array = _integers("labels", labels)
+    if array.shape != (records,):
+        raise ValueError("labels has the wrong shape: expected (N,), one for each record.")
+    if records and (array.min() < 0 or array.max() >= n_classes):
+        raise ValueError(f"labels leave the classes: expected 0 to {n_classes - 1} only.")
+    return array.astype(np.int64, copy=False)
+
+
+def provenance_of_counts(domain: Domain | None, carried: Provenance) -> Provenance:
+    """Return the provenance of counts: of their domain, and of the counts that they are made of.
+
+    With sizes alone the domain is what a caller declared.
+    """
+    if domain is None:
+        return carried if carried != NOTHING else DOMAIN
+    return carried | domain.provenance

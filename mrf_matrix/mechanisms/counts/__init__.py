@@ -1,1 +1,0 @@
-"""Records as exact counts of cells."""
