@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.label_posterior import LabelPosterior as LabelPosterior
     from mrf_matrix.posterior.label_posterior import PooledPosterior as PooledPosterior
     from mrf_matrix.posterior.product import ProductPosterior as ProductPosterior
-    from mrf_matrix.posterior.product import class_totals as class_totals
-    from mrf_matrix.posterior.product import product_posterior as product_posterior
+    from mrf_matrix.posterior.product_fit import class_totals as class_totals
+    from mrf_matrix.posterior.product_fit import product_posterior as product_posterior
     from mrf_matrix.posterior.residual_blocks import Smoothness as Smoothness
     from mrf_matrix.posterior.residual_posterior import PoolingSettings as PoolingSettings
     from mrf_matrix.posterior.residual_posterior import ResidualPosterior as ResidualPosterior

@@ -39,8 +39,8 @@ Blocks vote by product. Shares p of main effects (naive Bayes, where each block 
 attribute) and interactions g are shrunk by the known noise; a block that noise drowns adds nothing.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,74 +49,7 @@ from scipy.special import softmax
 from scipy.stats import norm
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.posterior.block_effects import Interactions, fit_interactions, fit_main_effects
-from mrf_matrix.posterior.block_fit import (
-    BlockFit,
-    BlockModel,
-    BlockTable,
-    ClassTotals,
-    check_blocks,
-)
-from strategies.operators.base.arrays import one_thread
-
-CERTAIN = 30.0  # standard errors above zero from which a total needs no correction
-
-USUAL_SPREAD = 0.5
-"""Spread of class totals around their mean, relative to it, that is taken as usual."""
-
-LEAST_SHARE = 0.01
-"""Least share of a class under noise; without noise, least total of a class that has none."""
-
-LEAST_OF_MEAN = 0.5
-"""Least total of a class relative to the mean of all: counts where there are many classes."""
-
-LEAST_TOTAL = 5.0
-
-
-def class_totals(tables: Sequence[BlockTable], measured: BlockTable | None = None) -> ClassTotals:
-    """Combine every estimate of the class totals.
-
-    Parameters
-    ----------
-    tables : sequence of BlockTable
-        Each sums to the class totals.
-    measured : BlockTable, optional
-        The totals' own measurement: a block of no attributes.
-    """
-    sources = [*tables, *([] if measured is None else [measured])]
-    variances = np.array([table.n_cells * table.variance for table in sources])
-    least = float(variances.min())
-    weights = least / variances if least > 0 else (variances == 0).astype(np.float64)
-    totals = np.stack([table.totals for table in sources])
-    combined = weights @ totals / weights.sum()
-    error = float(np.sqrt(least / weights.sum()))
-    return ClassTotals(_plausible(combined, error), error)
-
-
-def _plausible(totals: Array, error: float) -> Array:
-    if error == 0:
-        return np.maximum(totals, LEAST_SHARE)
-    k = len(totals)
-    mean = max(_positive(float(totals.sum()), error * np.sqrt(k)), LEAST_TOTAL) / k
-    deviations = totals - totals.mean()
-    if k > 1:
-        estimate = (deviations**2).sum() / (k - 1) - error**2
-        signal = max(min(estimate, (k - 1) * mean**2), (USUAL_SPREAD * mean) ** 2)
-        deviations = deviations * signal / (signal + error**2)
-    least = min(LEAST_SHARE * k, LEAST_OF_MEAN) * mean
-    values = np.maximum(mean + deviations, least)
-    return np.asarray(values * (k * mean / values.sum()))
-
-
-def _positive(total: float, error: float) -> float:
-    """Return the mean of a normal law of this mean and error, given that it is positive."""
-    if total > CERTAIN * error:
-        return total
-    if total < -CERTAIN * error:
-        return float(error**2 / -total)
-    ratio = total / error
-    return float(total + error * np.exp(norm.logpdf(ratio) - norm.logcdf(ratio)))
-
+from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, ClassTotals
 
 USUAL_CORRELATION = 0.05
 CORRELATION_SPREAD = 0.15
@@ -125,35 +58,6 @@ CORRELATION_SPREAD = 0.15
 LEAST_VARIANCE = 1e-4  # of the mean correlation: pairs in no common block need not correlate alike
 
 MOST_TRUST = 4.0
-
-
-def trust(
-    models: Sequence[BlockModel], fits: Sequence[BlockFit], pair_weights: Sequence[Array]
-) -> float:
-    """Return what the sum of log odds is multiplied by, positive and at most `MOST_TRUST`.
-
-    `models`, `fits`: from `fit_main_effects`; `pair_weights`: how much of each pair's interaction
-    the log odds of a block hold already.
-    """
-    shares = models[0].totals.shares
-    effects = [_effects(model, fit) for model, fit in zip(models, fits, strict=True)]
-    variances = [one.variances(shares) for one in effects]
-    spreads = [np.sqrt(own)[:, None] for own in variances]
-    between = [one.mean_rows(shares) for one in effects]
-    found = [_overall(model, one, shares) for model, one in zip(models, effects, strict=True)]
-    seen = sum(covariance for covariance, _ in found) - sum(map(_cross, between))
-    noise = sum(variance for _, variance in found)
-    correlation = _correlation(seen, noise, sum(map(_cross, spreads)))
-    factor, rows = _correlate_spreads(correlation, spreads, between)
-    separate = sum(float(own.sum()) for own in variances)
-    held = sum(
-        float((kept * (own @ own.T)).sum()) for kept, own in zip(pair_weights, rows, strict=True)
-    )
-    known = separate + factor * held
-    if known <= 0:
-        return 1.0
-    everything = separate + factor * _cross(np.concatenate(rows))
-    return known / max(everything, known / MOST_TRUST)
 
 
 def _cross(rows: Array) -> float:
@@ -245,6 +149,16 @@ def _correlation(covariance: float, noise: float, scale: float) -> float:
     return float(min(mean, 1.0))
 
 
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Corrections of a block's log odds by interactions between its attributes."""
+
+    logs: Array  # (n_B, k): what to add to the log probabilities of the classes, cell by cell
+    variances: Array  # (n_B, k): their approximate posterior variances
+    # (|B|, |B|): how much of each pair's component is kept, between 0 and 1; zero on the diagonal
+    pair_weights: Array
+
+
 Codes = NDArray[np.integer[Any]]
 
 MOST_PRESENT = 2**24  # combinations of a cell and two classes that are marked in an array, as bytes
@@ -259,9 +173,12 @@ class ProductPosterior:
     totals : ClassTotals
     models, fits, interactions : tuples
         One of each for every block.
-    trust : float
-        Factor of the sum of log odds, see `mrf_matrix.posterior.product`.
     """
+
+    totals: ClassTotals
+    models: tuple[BlockModel, ...]
+    fits: tuple[BlockFit, ...]
+    interactions: tuple[Interactions, ...]
 
     def __repr__(self) -> str:
         blocks = [list(model.table.attributes) for model in self.models]
@@ -271,11 +188,29 @@ class ProductPosterior:
             f"trust {self.trust:.2f})"
         )
 
-    totals: ClassTotals
-    models: tuple[BlockModel, ...]
-    fits: tuple[BlockFit, ...]
-    interactions: tuple[Interactions, ...]
-    trust: float
+    @cached_property
+    def trust(self) -> float:
+        """What the sum of log odds is multiplied by, λ: positive and at most `MOST_TRUST`."""
+        shares, models = self.totals.shares, self.models
+        effects = [_effects(model, fit) for model, fit in zip(models, self.fits, strict=True)]
+        variances = [one.variances(shares) for one in effects]
+        spreads = [np.sqrt(own)[:, None] for own in variances]
+        between = [one.mean_rows(shares) for one in effects]
+        found = [_overall(model, one, shares) for model, one in zip(models, effects, strict=True)]
+        seen = sum(covariance for covariance, _ in found) - sum(map(_cross, between))
+        noise = sum(variance for _, variance in found)
+        correlation = _correlation(seen, noise, sum(map(_cross, spreads)))
+        factor, rows = _correlate_spreads(correlation, spreads, between)
+        separate = sum(float(own.sum()) for own in variances)
+        kept = [one.pair_weights for one in self.interactions]  # which log odds hold already
+        held = sum(
+            float((part * (own @ own.T)).sum()) for part, own in zip(kept, rows, strict=True)
+        )
+        known = separate + factor * held
+        if known <= 0:
+            return 1.0
+        everything = separate + factor * _cross(np.concatenate(rows))
+        return known / max(everything, known / MOST_TRUST)
 
     @property
     def log_shares(self) -> Array:
@@ -346,51 +281,6 @@ class ProductPosterior:
             variances[:, 0] = self.margin_variances(codes, order[:, -1], order[:, -2])
         shrunk = added / np.sqrt(1 + np.pi * variances / 8)
         return np.asarray(softmax(prior + shrunk, axis=1))
-
-
-def product_posterior(
-    tables: Sequence[BlockTable], ordered: Sequence[bool], measured_totals: BlockTable | None = None
-) -> ProductPosterior:
-    """Return the posterior that a release's tables of disjoint blocks imply.
-
-    Parameters
-    ----------
-    tables : sequence of BlockTable
-        Blocks that share no attribute, with the noise variance of each.
-    ordered : sequence of bool
-        For each attribute of the domain, whether its codes are in a meaningful order.
-    measured_totals : BlockTable, optional
-        The class totals' own measurement.
-
-    Raises
-    ------
-    ValueError
-        If there are no tables, they overlap or count other classes, an attribute has no entry in
-        ``ordered``, or ``measured_totals`` is no block of no attributes.
-    """
-    if not tables:
-        raise ValueError("tables is empty: expected at least one block of attributes.")
-    check_blocks(tables, tables[0].n_classes)
-    last = max(i for table in tables for i in (-1, *table.attributes))
-    if last >= len(ordered):
-        raise ValueError(
-            f"ordered has {len(ordered)} entries: expected one for each attribute of the domain, "
-            f"and a block holds attribute {last}."
-        )
-    if measured_totals is not None and measured_totals.values.shape != (1, tables[0].n_classes):
-        raise ValueError(
-            f"measured_totals has values of shape {measured_totals.values.shape}: expected (1, k), "
-            f"the totals of the {tables[0].n_classes} classes."
-        )
-    totals = class_totals(tables, measured_totals)
-    with one_thread():
-        models, fits = fit_main_effects(tables, totals, ordered)
-        interactions = tuple(
-            fit_interactions(model.table, model.expected_counts(fit))
-            for model, fit in zip(models, fits, strict=True)
-        )
-    trusted = trust(models, fits, [beyond.pair_weights for beyond in interactions])
-    return ProductPosterior(totals, tuple(models), tuple(fits), interactions, trusted)
 
 
 def distinct_numbers(

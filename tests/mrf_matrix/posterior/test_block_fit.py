@@ -9,13 +9,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from mrf_matrix.posterior import BlockTable, ClassTotals, class_totals, product_posterior
-from mrf_matrix.posterior.block_effects import (
-    _components,
-    _filter,
-    _relevances,
-    fit_interactions,
-    fit_main_effects,
-)
 from mrf_matrix.posterior.block_fit import (
     Arrow,
     BlockFit,
@@ -25,6 +18,13 @@ from mrf_matrix.posterior.block_fit import (
     newton_step,
 )
 from mrf_matrix.posterior.product import MOST_TRUST, _effects, _overall
+from mrf_matrix.posterior.product_fit import (
+    _components,
+    _filter,
+    _relevances,
+    fit_interactions,
+    fit_main_effects,
+)
 
 
 def block_model(sizes, k, variance, seed, ordered=False):

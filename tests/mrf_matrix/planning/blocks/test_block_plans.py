@@ -34,7 +34,7 @@ from mrf_matrix.planning.search.expected_accuracy import (
     SimulatedData,
     posterior_probabilities,
 )
-from mrf_matrix.posterior import block_effects as main_effects
+from mrf_matrix.posterior import product_fit as main_effects
 from strategies.operators import memory_cap
 
 CAR = [4, 4, 4, 3, 3, 3]

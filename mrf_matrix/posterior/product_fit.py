@@ -1,4 +1,4 @@
-r"""Effects of single attributes and interactions of a block, shrunk by what noise leaves of them.
+r"""The fit of disjoint blocks: class totals, effects and interactions, shrunk by what noise leaves.
 
 *Effects of single attributes from all blocks, each shrunk by what the release says of it.* The
 variance :math:`\tau_i` of an attribute's effects is learned by fixed-point steps of the evidence
@@ -30,11 +30,11 @@ algebra of marginals whose weights come from the release alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 
 import numpy as np
+from scipy.stats import norm
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_fit import (
@@ -43,8 +43,70 @@ from mrf_matrix.posterior.block_fit import (
     BlockTable,
     ClassTotals,
     EffectPrior,
+    check_blocks,
     newton_step,
 )
+from mrf_matrix.posterior.product import Interactions, ProductPosterior
+from strategies.operators.base.arrays import one_thread
+
+CERTAIN = 30.0  # standard errors above zero from which a total needs no correction
+
+USUAL_SPREAD = 0.5
+"""Spread of class totals around their mean, relative to it, that is taken as usual."""
+
+LEAST_SHARE = 0.01
+"""Least share of a class under noise; without noise, least total of a class that has none."""
+
+LEAST_OF_MEAN = 0.5
+"""Least total of a class relative to the mean of all: counts where there are many classes."""
+
+LEAST_TOTAL = 5.0
+
+
+def class_totals(tables: Sequence[BlockTable], measured: BlockTable | None = None) -> ClassTotals:
+    """Combine every estimate of the class totals.
+
+    Parameters
+    ----------
+    tables : sequence of BlockTable
+        Each sums to the class totals.
+    measured : BlockTable, optional
+        The totals' own measurement: a block of no attributes.
+    """
+    sources = [*tables, *([] if measured is None else [measured])]
+    variances = np.array([table.n_cells * table.variance for table in sources])
+    least = float(variances.min())
+    weights = least / variances if least > 0 else (variances == 0).astype(np.float64)
+    totals = np.stack([table.totals for table in sources])
+    combined = weights @ totals / weights.sum()
+    error = float(np.sqrt(least / weights.sum()))
+    return ClassTotals(_plausible(combined, error), error)
+
+
+def _plausible(totals: Array, error: float) -> Array:
+    if error == 0:
+        return np.maximum(totals, LEAST_SHARE)
+    k = len(totals)
+    mean = max(_positive(float(totals.sum()), error * np.sqrt(k)), LEAST_TOTAL) / k
+    deviations = totals - totals.mean()
+    if k > 1:
+        estimate = (deviations**2).sum() / (k - 1) - error**2
+        signal = max(min(estimate, (k - 1) * mean**2), (USUAL_SPREAD * mean) ** 2)
+        deviations = deviations * signal / (signal + error**2)
+    least = min(LEAST_SHARE * k, LEAST_OF_MEAN) * mean
+    values = np.maximum(mean + deviations, least)
+    return np.asarray(values * (k * mean / values.sum()))
+
+
+def _positive(total: float, error: float) -> float:
+    """Return the mean of a normal law of this mean and error, given that it is positive."""
+    if total > CERTAIN * error:
+        return total
+    if total < -CERTAIN * error:
+        return float(error**2 / -total)
+    ratio = total / error
+    return float(total + error * np.exp(norm.logpdf(ratio) - norm.logcdf(ratio)))
+
 
 USUAL_RELEVANCE = 0.3
 LEAST_RELEVANCE = 1e-4
@@ -129,16 +191,6 @@ KURTOSIS = 5.0
 SHARED_CELLS = 4.0
 
 
-@dataclass(frozen=True, eq=False)
-class Interactions:
-    """Corrections of a block's log odds by interactions between its attributes."""
-
-    logs: Array  # (n_B, k): what to add to the log probabilities of the classes, cell by cell
-    variances: Array  # (n_B, k): their approximate posterior variances
-    # (|B|, |B|): how much of each pair's component is kept, between 0 and 1; zero on the diagonal
-    pair_weights: Array
-
-
 def fit_interactions(table: BlockTable, expected: Array) -> Interactions:
     """Return the corrections of a block, given what its main effects expect.
 
@@ -206,3 +258,47 @@ def _components(values: Array) -> dict[tuple[int, ...], Array]:
             split[(*which, axis)] = part - mean
         found = split
     return found
+
+
+def product_posterior(
+    tables: Sequence[BlockTable], ordered: Sequence[bool], measured_totals: BlockTable | None = None
+) -> ProductPosterior:
+    """Return the posterior that a release's tables of disjoint blocks imply.
+
+    Parameters
+    ----------
+    tables : sequence of BlockTable
+        Blocks that share no attribute, with the noise variance of each.
+    ordered : sequence of bool
+        For each attribute of the domain, whether its codes are in a meaningful order.
+    measured_totals : BlockTable, optional
+        The class totals' own measurement.
+
+    Raises
+    ------
+    ValueError
+        If there are no tables, they overlap or count other classes, an attribute has no entry in
+        ``ordered``, or ``measured_totals`` is no block of no attributes.
+    """
+    if not tables:
+        raise ValueError("tables is empty: expected at least one block of attributes.")
+    check_blocks(tables, tables[0].n_classes)
+    last = max(i for table in tables for i in (-1, *table.attributes))
+    if last >= len(ordered):
+        raise ValueError(
+            f"ordered has {len(ordered)} entries: expected one for each attribute of the domain, "
+            f"and a block holds attribute {last}."
+        )
+    if measured_totals is not None and measured_totals.values.shape != (1, tables[0].n_classes):
+        raise ValueError(
+            f"measured_totals has values of shape {measured_totals.values.shape}: expected (1, k), "
+            f"the totals of the {tables[0].n_classes} classes."
+        )
+    totals = class_totals(tables, measured_totals)
+    with one_thread():
+        models, fits = fit_main_effects(tables, totals, ordered)
+        interactions = tuple(
+            fit_interactions(model.table, model.expected_counts(fit))
+            for model, fit in zip(models, fits, strict=True)
+        )
+    return ProductPosterior(totals, tuple(models), tuple(fits), interactions)
