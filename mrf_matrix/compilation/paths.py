@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Bools, Longs, checked_codes, plain_array
+from mrf_matrix.base.arrays import Bools, Longs
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import checked_codes, plain_array
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.forest import describe_codes
 from mrf_matrix.forests.nodes import checked_labels

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.arrays import checked_codes
 from mrf_matrix.compilation.paths import domain_sizes, path_matrix
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import checked_codes
 from mrf_matrix.forests import Forest
 from strategies.operators import Product, RowKronecker, Sparse, check_allocation
 

@@ -1,4 +1,4 @@
-"""Records as columns: frames through narwhals, arrays by position, mappings by name."""
+"""Records as columns: frames through narwhals, arrays by position, mappings by name; codes."""
 
 import sys
 from collections import Counter
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Bools, Values
+from mrf_matrix.base.arrays import AnyInts, Bools, Values
 from mrf_matrix.base.checks import DomainError, PrivateValue, name_some, short_repr
 
 if TYPE_CHECKING:
@@ -49,6 +49,50 @@ class Column(PrivateValue):
             raise DomainError(
                 f"Column {short_repr(self.name)}: {self.values.ndim} dimensions; expected one."
             )
+
+
+def plain_array(name: str, values: object) -> Values:
+    """Return what was given as an ndarray, or refuse by name what is masked or sparse.
+
+    By the rule of both packages: `strategies.operators.base.validation.plain_array`.
+    """
+    if type(values) is np.ndarray:  # what it is already, and needs no SciPy to be told from others
+        return values
+    from strategies.operators.base.validation import plain_array as checked  # loads SciPy
+
+    return checked(name, values)
+
+
+def checked_codes(
+    codes: object,
+    sizes: Sequence[int],
+    names: Sequence[str] | None = None,
+    *,
+    least: int = 0,
+    argument: str = "codes",
+) -> AnyInts:
+    """Return codes as an integer array (N, d), column i from `least` to ``sizes[i] - 1``.
+
+    `codes`: encoded records, or decision paths, where -1 means "free"; `names`: of the attributes,
+    for the message; `argument`: what the caller calls the codes.
+    """
+    array = plain_array(argument, codes)
+    if array.ndim != 2 or array.shape[1] != len(sizes) or array.dtype.kind not in "iu":
+        raise DomainError(
+            f"{argument} has the wrong shape, or type {array.dtype}: expected integers of shape "
+            f"(rows, {len(sizes)}), one column an attribute. Encode records with domain.encode(X)."
+        )
+    if len(array):
+        outside = (array.min(axis=0) < least) | (array.max(axis=0) >= np.asarray(sizes))
+        if outside.any():
+            i = int(outside.argmax())
+            column = array[:, i]
+            raise DomainError(
+                f"{argument} of attribute {names[i] if names else i!r} leave the domain: expected "
+                f"{least} to {sizes[i] - 1}. Encode records with domain.encode(X).",
+                values=column[(column < least) | (column >= sizes[i])].tolist(),
+            )
+    return array
 
 
 def match_key(value: Scalar) -> tuple[str, Scalar]:
@@ -103,10 +147,9 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
     import narwhals as nw
 
     dtype = series.dtype
-    if dtype in (nw.String, nw.Categorical, nw.Enum):
-        factors = factorise(series)
-        if factors is not None:
-            return Column(name, factors[0], factors[1], source=type_name(dtype))
+    is_text = dtype in (nw.String, nw.Categorical, nw.Enum)
+    if is_text and (factors := factorise(series)) is not None:
+        return Column(name, *factors, source=type_name(dtype))
     if dtype.is_decimal():  # libraries' own casts are off by a last digit: .7 is no float 7 * .1
         return Column(name, np.array([*series.to_list(), None], object)[:-1], source="Decimal")
     if type_name(dtype) in ("Int128", "UInt128"):
@@ -128,11 +171,9 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
 
 
 def factorise(series: "nw.Series[Any]") -> Factors | None:
-    """Return positions (-1 where null) and distinct values of a series of text.
+    """Return positions (-1 where null) and distinct values of text, None by unknown libraries.
 
     By each library's own hash table; none is imported, for the series brings its methods along.
-
-    Returns None for a library without a route of its own.
     """
     native = series.to_native()
     if series.implementation.is_pandas_like():
@@ -215,12 +256,9 @@ def read_columns(records: object, names: Sequence[str], extra: str = "error") ->
 
 
 def checked_table(records: object, names: Sequence[str], extra: str | None = None) -> Table:
-    """Return records as a table that has the named columns; parameters as `read_columns`.
+    """Return records as a table that has the named columns, or refuse them as `read_columns`.
 
     No value is looked at.
-
-    Raises DomainError if a column is missing, repeated, or not wanted, or the records have no table
-    shape.
     """
     if extra not in ("error", "ignore", None):
         raise DomainError(f"extra={short_repr(extra)}; expected 'error' or 'ignore'.")
@@ -241,10 +279,7 @@ def names_of(table: Table) -> list[object] | None:
 
 
 def as_table(records: object) -> Table:
-    """Return records as a mapping, an array or a frame, whichever they are.
-
-    Raises DomainError if they are none of these.
-    """
+    """Return records as a mapping, an array or a frame, whichever they are, or refuse them."""
     if isinstance(records, Mapping | np.ndarray):
         return records
     frame = as_frame(records)
@@ -314,11 +349,8 @@ def as_any_column(name: str, values: object) -> Column:
 
 
 def _as_series(values: Any) -> object:
-    """Return a library's array or index as its series, which narwhals knows; others as they are.
-
-    Who brings one has the library loaded.
-    """
-    library = type(values).__module__.partition(".")[0]
+    """Return a library's array or index as its series, which narwhals knows; others as they are."""
+    library = type(values).__module__.partition(".")[0]  # who brings one has it loaded
     if library == "pyarrow" and hasattr(values, "dictionary_encode"):
         chunks = values.chunks if hasattr(values, "chunks") else [values]
         return sys.modules[library].chunked_array(chunks, type=values.type)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array, Bools, Codes, Longs, Values, checked_codes, plain_array
+from mrf_matrix.base.arrays import Array, Bools, Codes, Longs, Values
 from mrf_matrix.base.checks import SEE_VALUES, DomainError, name_some, short_repr
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_parts import (
@@ -16,7 +16,15 @@ from mrf_matrix.domain.attribute_parts import (
     day_or_none,
     days_of_times,
 )
-from mrf_matrix.domain.columns import Column, Scalar, as_any_column, match_key, read_columns
+from mrf_matrix.domain.columns import (
+    Column,
+    Scalar,
+    as_any_column,
+    checked_codes,
+    match_key,
+    plain_array,
+    read_columns,
+)
 from mrf_matrix.domain.texts import MISSING_MARKS, is_missing, read_column
 
 UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet

@@ -18,7 +18,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array, plain_array, plain_floats
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
 from mrf_matrix.mechanisms.budget import claimed_budget
@@ -26,6 +26,7 @@ from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import MechanismView
 from strategies import Strategy
 from strategies.operators import Gram, as_operator
+from strategies.operators.base.validation import plain_array, plain_floats
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,11 +14,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 import mrf_matrix.reports as reports
-from mrf_matrix.base.arrays import Array, Codes, Values, plain_array
+from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.base.work import keep_draws
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
-from mrf_matrix.domain.columns import checked_table
+from mrf_matrix.domain.columns import checked_table, plain_array
 from mrf_matrix.estimators.count_source import CountSource, StreamSource
 from mrf_matrix.estimators.parameters import Budget, Outside, Records
 from mrf_matrix.estimators.record_source import PrivateData, RecordSource, validate_queries

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mrf_matrix.base.arrays import Array, Codes, Longs, Values, plain_array
+from mrf_matrix.base.arrays import Array, Codes, Longs, Values
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Attribute, Domain, DomainOrPath
+from mrf_matrix.domain.columns import plain_array
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.base import BaseForestClassifier, commit_on_success
 from mrf_matrix.estimators.parameters import RandomState, Records, parameters

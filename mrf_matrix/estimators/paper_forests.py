@@ -6,9 +6,10 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array, Codes, Longs, plain_array
+from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.domain.columns import plain_array
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.base import commit_on_success
 from mrf_matrix.estimators.forest_classifier import (

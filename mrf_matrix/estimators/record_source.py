@@ -16,12 +16,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mrf_matrix.base.arrays import Codes, Values, plain_array
+from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.attribute import coarser_codes
-from mrf_matrix.domain.columns import checked_table, names_of
+from mrf_matrix.domain.columns import checked_table, names_of, plain_array
 from mrf_matrix.estimators.count_source import CountedTables, CountSource, StreamSource, is_small
 from mrf_matrix.estimators.parameters import Records
 from mrf_matrix.forests import Forest

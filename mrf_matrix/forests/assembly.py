@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import AnyInts, Ints, Longs, Values, plain_array
+from mrf_matrix.base.arrays import AnyInts, Ints, Longs, Values
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import plain_array
 from mrf_matrix.domain.serialization import readable_count
 from mrf_matrix.forests.forest import UNSTATED, Forest
 from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS

@@ -14,10 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes, Ints, Longs, checked_codes
+from mrf_matrix.base.arrays import Codes, Ints, Longs
 from mrf_matrix.base.checks import short_repr, whole_number
 from mrf_matrix.base.provenance import FOREST, ChosenTuple, Provenance, provenance_of
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import checked_codes
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels
 from mrf_matrix.forests.forest import (
     Forest,

@@ -8,12 +8,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes, Ints, Longs, checked_codes, plain_array, read_only_array
+from mrf_matrix.base.arrays import Codes, Ints, Longs
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
 from mrf_matrix.domain import Attribute, Domain
+from mrf_matrix.domain.columns import checked_codes, plain_array
 from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes, Router
 from mrf_matrix.forests.partition import check_partition, decision_paths
 from mrf_matrix.mechanisms.statement import compose_budgets
+from strategies.operators.base.validation import read_only
 
 
 def export_text(
@@ -226,7 +228,7 @@ class Forest(Nodes):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the arrays of a copy or a pickle, which nobody can write to either."""
-        vars(self).update(state, **{name: read_only_array(state[name]) for name in ARRAYS})
+        vars(self).update(state, **{name: read_only(state[name]) for name in ARRAYS})
 
     @property
     def is_data_dependent(self) -> bool:
@@ -326,7 +328,7 @@ def _read_only(name: str, array: object) -> Ints:
         )
     if given.size and (given.max() > np.iinfo(np.int32).max or given.min() < -1):
         raise ForestError(f"{name} has entries outside -1..2**31-1, the range of node numbers.")
-    return read_only_array(given.astype(np.int32, copy=False))
+    return read_only(given.astype(np.int32, copy=False))
 
 
 class LearnedStructureError(ValueError):

@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Bools, Ints, Longs, checked_codes
+from mrf_matrix.base.arrays import Bools, Ints, Longs
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import checked_codes
 from mrf_matrix.forests.assembly import (
     Boxes,
     check_growth,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import AnyInts, Bools, Ints, Longs, plain_array
+from mrf_matrix.base.arrays import AnyInts, Bools, Ints, Longs
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import plain_array
 
 ARRAYS = ("roots", "attribute", "first_child", "pattern", "branches")
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Longs, Seed, plain_array
+from mrf_matrix.base.arrays import Longs, Seed
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import plain_array
 from mrf_matrix.forests.assembly import Boxes, forest_from_levels
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.growth import Criterion, Impurity, check_probability

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.base.arrays import AnyInts, Array, Codes, Longs, plain_array
+from mrf_matrix.base.arrays import AnyInts, Array, Codes, Longs
 from mrf_matrix.base.checks import PrivateValue, whole_number
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, join
 from mrf_matrix.domain import Domain
@@ -22,6 +22,7 @@ from strategies.operators import (
     check_allocation,
     fits,
 )
+from strategies.operators.base.validation import plain_array
 
 BLOCK_ENTRIES = 2**24
 """Entries of the strategy's columns that are held at once while counting (about 200 MB)."""

@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_softmax
 
-from mrf_matrix.base.arrays import Array, plain_floats
+from mrf_matrix.base.arrays import Array
+from strategies.operators.base.validation import plain_floats
 
 
 @dataclass(frozen=True, eq=False)

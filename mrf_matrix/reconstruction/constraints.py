@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, plain_floats
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.least_squares import (
     check_determined,
@@ -33,6 +33,7 @@ from mrf_matrix.reconstruction.feasible_tables import (
 from mrf_matrix.reconstruction.known_totals import checked_totals, with_known_totals
 from strategies.allocation.conic import checked_affine, solve_conic
 from strategies.operators import Identity, MemoryCapError, Operator, check_allocation, over_groups
+from strategies.operators.base.validation import plain_floats
 from strategies.problem.merging import can_merge, merge_columns
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from math import sqrt
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Seed, plain_floats
+from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.provenance import join
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
@@ -34,6 +34,7 @@ from strategies.operators import (
     Scaled,
     Stack,
 )
+from strategies.operators.base.validation import plain_floats
 from strategies.problem.merging import can_merge, merge_columns
 
 FARTHEST = 1e6  # ratio of the deviations of two releases that rounding still lets one weigh

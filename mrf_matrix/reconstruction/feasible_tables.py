@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from mrf_matrix.base.arrays import Array, Bools, plain_floats
+from mrf_matrix.base.arrays import Array, Bools
 from strategies.operators import Operator, check_allocation
+from strategies.operators.base.validation import plain_floats
 
 
 def project_to_simplex(

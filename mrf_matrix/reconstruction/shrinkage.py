@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs, plain_floats
+from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.nodes import concatenated_ranges
 from mrf_matrix.mechanisms import Release
@@ -27,6 +27,7 @@ from mrf_matrix.reconstruction.estimate import Estimate, combine
 from mrf_matrix.reconstruction.feasible_tables import project_to_simplex
 from mrf_matrix.reconstruction.known_totals import with_known_totals
 from strategies.operators import RowKronecker, check_allocation
+from strategies.operators.base.validation import plain_floats
 
 
 @dataclass(frozen=True, eq=False)

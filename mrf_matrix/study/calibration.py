@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mrf_matrix.base.arrays import AnyInts, Array, Codes, plain_array, plain_floats
+from mrf_matrix.base.arrays import AnyInts, Array, Codes
 from mrf_matrix.base.checks import short_repr, whole_number
+from mrf_matrix.domain.columns import plain_array
+from strategies.operators.base.validation import plain_floats
 
 MOST_BINS = 10_000  # finer ones hold nothing but noise
 SAME = 1e-12  # distance below which a threshold is an edge

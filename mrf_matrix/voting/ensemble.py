@@ -7,9 +7,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Codes, Ints, Longs, plain_array
+from mrf_matrix.base.arrays import Array, Codes, Ints, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.domain.columns import plain_array
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import seen_columns

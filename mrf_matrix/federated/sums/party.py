@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Longs, plain_array
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.sums import masks
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
@@ -35,6 +35,7 @@ from mrf_matrix.federated.sums.messages import (
     unpack_by_party,
     unpack_numbers,
 )
+from strategies.operators.base.validation import plain_array
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

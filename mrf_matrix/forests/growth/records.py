@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Longs, checked_codes
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import checked_codes
 from mrf_matrix.forests.growth.growth import Impurity
 from mrf_matrix.forests.nodes import checked_labels
 

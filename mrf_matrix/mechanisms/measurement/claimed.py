@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 import strategies
-from mrf_matrix.base.arrays import Array, plain_array
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP, checked_neighboring, squared_factor
@@ -29,6 +29,7 @@ from mrf_matrix.mechanisms.rounding import (
 )
 from strategies import Strategy
 from strategies.operators import Operator, Scaled, as_operator
+from strategies.operators.base.validation import plain_array
 
 STEP_BITS = {"l1": 30, "l2": 24}
 """The sensitivity in steps of the lattice, as a power of two: squares are summed exactly."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from mrf_matrix.base import is_plain_line
-from mrf_matrix.base.arrays import Array, Longs, plain_array, read_only_array
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.checks import short_repr
 from mrf_matrix.base.display import RowDisplay, first_few, format_count
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, Spending, join
@@ -18,6 +18,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, MechanismView
 from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim
 from strategies.operators import Operator
+from strategies.operators.base.validation import plain_array, read_only
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class DrawnAnswers:
     quorum: Quorum | None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "answers", read_only_array(self.answers))
+        object.__setattr__(self, "answers", read_only(self.answers))
 
     def matches(self, release: "Release") -> bool:
         """Tell whether a release is of these answers, drawn in this way."""

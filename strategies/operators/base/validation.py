@@ -140,6 +140,21 @@ def real_array(name: str, values: object, ndim: int) -> Real:
     return read_only(array if array.dtype.kind == "f" else array.astype(np.int64, copy=False))
 
 
+def plain_floats(name: str, values: object) -> Array:
+    """Return an array of real numbers as floats, or refuse by name what is masked, or no numbers.
+
+    >>> plain_floats("targets", [1, 2])
+    array([1., 2.])
+    """
+    given = plain_array(name, values)
+    try:
+        if given.dtype.kind in "biufO":
+            return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass  # objects that are no numbers
+    raise TypeError(f"{name} has dtype {given.dtype}: expected real numbers.")
+
+
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array whose memory is read-only: itself where that is so, else a copy.
 

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata, wilcoxon
 
-from mrf_matrix.base.arrays import Array, plain_floats
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import one_word
+from strategies.operators.base.validation import plain_floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,11 +21,12 @@ from sklearn.model_selection import (
 )
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.arrays import AnyInts, Array, Values, plain_array
+from mrf_matrix.base.arrays import AnyInts, Array, Values
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.fields import parse_json
 from mrf_matrix.base.files import content_of
 from mrf_matrix.base.work import run_tasks
+from mrf_matrix.domain.columns import plain_array
 from mrf_matrix.study.splits import Progress
 
 MAX_BYTES = 256 * 1024**2

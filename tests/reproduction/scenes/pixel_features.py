@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scenes.texture import co_occurrence_features, local_binary_patterns
 
-from mrf_matrix.base.arrays import Array, plain_array
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.domain.columns import plain_array
 
 FEATURES = (
     "red",

@@ -19,10 +19,12 @@ from rivals.oblique.oblique_forest import (
 from rivals.oblique.projections import axis_cuts, projected_cuts
 from rivals.oblique.proximal_planes import TIKHONOV, proximal_cuts
 
-from mrf_matrix.base.arrays import Array, Longs, plain_array, plain_floats
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.checks import check_integer, short_repr
+from mrf_matrix.domain.columns import plain_array
 from mrf_matrix.forests.forest import RandomState
 from mrf_matrix.forests.growth.growth import Bootstrap, random_subsets
+from strategies.operators.base.validation import plain_floats
 
 MOST_PROBLEMS = 32
 """Partitions of a node's classes that a classifier tries, about, where there are many classes."""
