@@ -13,8 +13,8 @@ from mrf_matrix.base.arrays import Bools, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import checked_codes, plain_array
 from mrf_matrix.forests import Forest, leaf_masks
-from mrf_matrix.forests.forest import describe_codes
-from mrf_matrix.forests.nodes import checked_labels
+from mrf_matrix.forests.export import describe_codes
+from mrf_matrix.forests.growth.records import checked_labels
 from strategies.operators import RowKronecker, check_allocation, fits
 
 

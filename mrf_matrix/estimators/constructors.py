@@ -25,7 +25,7 @@ from mrf_matrix.estimators.private_kinds import (
 from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError, largest_file
 from mrf_matrix.files.model_file import model_of
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
-from mrf_matrix.forests.ensembles import check_as_public, grow_public_forest
+from mrf_matrix.forests.random_trees import check_as_public, grow_public_forest
 from mrf_matrix.kinds.matrix import model_of_release
 from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP, Release
 from mrf_matrix.mechanisms.budget import claiming_budgets

@@ -1,19 +1,4 @@
-"""Forests assembled from branch tables and levels of trees, or from other forests.
-
-A node's branch table says, for each code of the node's attribute, which child a record follows.
-Writing one table a node would cost (nodes x codes). But most tables are windows of a few fixed
-runs. With w the largest attribute size, ::
-
-    zeros (w) | ones (w) | 0 1 2 ... w-1
-
-holds the leaf's table (window at 0), every threshold "codes below c go left" of every attribute
-(window at w - c), and every multi-way split (window at 2 w): 3 w numbers, whatever the number of
-nodes and however fine the codes. Only category subsets need tables of their own.
-
-`Forest` checks that arrays are trees in time and memory that are modest for honest arrays. Arrays
-from a file may be dishonest: they can claim overlapping children, or branch tables that add up to
-far more than the file. `checked_forest` refuses those first.
-"""
+"""Forests of other forests' trees, of some of them, or of arrays from a file; tables of subsets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,65 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Ints, Longs, Values
-from mrf_matrix.base.fields import FieldError
 from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import plain_array
-from mrf_matrix.domain.serialization import readable_count
-from mrf_matrix.forests.forest import UNSTATED, Forest
-from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
-from mrf_matrix.forests.nodes import Nodes, concatenated_ranges, count_children, rising_windows
-from mrf_matrix.forests.partition import check_parentage, check_shapes
-
-LEAF_PATTERN = 0  # where a leaf's run of zeros starts in `branch_pool`
-
-
-def branch_pool(sizes: Sequence[int]) -> Ints:
-    """Return the pool that serves leaves, thresholds and multi-way splits over these sizes.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        The attributes' sizes.
-
-    Returns
-    -------
-    ndarray of shape (3 * max(sizes),)
-
-    Examples
-    --------
-    >>> branch_pool([2, 3])
-    array([0, 0, 0, 1, 1, 1, 0, 1, 2], dtype=int32)
-    """
-    width = max(sizes)
-    halves = np.repeat(np.array([0, 1], dtype=np.int32), width)
-    return np.concatenate([halves, np.arange(width, dtype=np.int32)])
-
-
-def multiway_pattern(sizes: Sequence[int]) -> int:
-    """Return where the table "every code its own branch" starts in `branch_pool`."""
-    return 2 * max(sizes)
-
-
-def threshold_pattern(sizes: Sequence[int], threshold: NDArray[np.integer[Any]]) -> Ints:
-    """Return where the tables "codes below `threshold` go left" start in `branch_pool`.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        The attributes' sizes.
-    threshold : ndarray of int
-        First code of the right branch, from 1 to (attribute size - 1) so that neither branch is
-        empty.
-
-    Examples
-    --------
-    >>> pool = branch_pool([2, 4])
-    >>> start = int(threshold_pattern([2, 4], np.array(3)))
-    >>> pool[start : start + 4]
-    array([0, 0, 0, 1], dtype=int32)
-    """
-    return np.asarray(max(sizes) - np.asarray(threshold), dtype=np.int32)
+from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.nodes import (
+    ARRAYS,
+    Nodes,
+)
+from mrf_matrix.forests.partition import check_untrusted
 
 
 def subset_patterns(
@@ -105,6 +40,7 @@ def subset_patterns(
 
     Examples
     --------
+    >>> from mrf_matrix.forests.nodes import branch_pool
     >>> pool, starts = subset_patterns(branch_pool([3]), [np.array([1, 0, 1])] * 2)
     >>> starts
     array([9, 9])
@@ -145,70 +81,6 @@ class Boxes:
         high[left, attribute] = cut
         low[left + 1, attribute] = cut
         return Boxes(low, high)
-
-
-MOST_NODES = 1 << 24
-"""Nodes a path source may grow: 200 MB of arrays, and a few times that while they are made."""
-
-
-def check_growth(n_nodes: int, remedy: str) -> None:
-    """Refuse a level that would take a forest beyond `MOST_NODES`, before it is allocated.
-
-    Raises ValueError if ``n_nodes`` exceeds the limit.
-    """
-    if n_nodes > MOST_NODES:
-        raise ValueError(
-            f"the forest would have more than {readable_count(n_nodes)} nodes, above the limit of "
-            f"{MOST_NODES:,}: {remedy}."
-        )
-
-
-def forest_from_levels(
-    domain: Domain,
-    attribute: Sequence[Ints],
-    pattern: Sequence[Ints] | None = None,
-    branches: Ints | None = None,
-    *,
-    provenance: Provenance = UNSTATED,
-    source: str = "",
-    allow_empty: bool = False,
-) -> Forest:
-    """Return the forest whose levels are given, every level's nodes in the order of their parents.
-
-    Numbering nodes level by level, the children of the inner nodes follow each other, so that
-    ``first_child`` is the number of trees plus a running sum of branches.
-
-    Parameters
-    ----------
-    domain : Domain
-        The public domain.
-    attribute, pattern : sequences of ndarray
-        Per level, each node's attribute (-1: a leaf) and where its table starts in `branches`;
-        without patterns all splits are multi-way.
-    branches : ndarray, optional
-        The pool of branch tables, `branch_pool` by default.
-    provenance, source, allow_empty
-        As in `Forest`.
-    """
-    attributes = np.concatenate(attribute).astype(np.int32, copy=False)
-    branches = branch_pool(domain.sizes) if branches is None else branches
-    starts = multiway_pattern(domain.sizes) if pattern is None else np.concatenate(pattern)
-    leaf = attributes < 0
-    patterns = np.where(leaf, LEAF_PATTERN, starts).astype(np.int32, copy=False)
-    n_trees = len(attribute[0])
-    n_children = count_children(domain.sizes, attributes, patterns, branches)
-    start = n_trees + np.cumsum(n_children) - n_children
-    return Forest(
-        domain=domain,
-        roots=np.arange(n_trees, dtype=np.int32),
-        attribute=attributes,
-        first_child=np.where(leaf, np.arange(len(attributes)), start).astype(np.int32),
-        pattern=patterns,
-        branches=branches,
-        provenance=provenance,
-        source=source,
-        allow_empty=allow_empty,
-    )
 
 
 def concatenate(forests: Sequence[Forest]) -> Forest:
@@ -357,11 +229,6 @@ def graft(forest: Forest, subtrees: Forest) -> Forest:
     )
 
 
-MAX_DEPTH = 1000
-MAX_TABLE_ENTRIES = 2**24
-"""Most entries of branch tables that are not runs, each distinct table once."""
-
-
 def checked_forest(
     domain: Domain, arrays: Mapping[str, Values], source: str, provenance: Provenance
 ) -> Forest:
@@ -373,43 +240,8 @@ def checked_forest(
     Raises FieldError, ForestError if the arrays are no trees over the domain, deeper than 1000
     splits, or would take much more memory to check than they take themselves.
     """
-    nodes = Nodes(domain, *(np.asarray(arrays[name]).astype(np.int32) for name in FOREST_ARRAYS))
-    if max(domain.sizes) > len(nodes.branches):
-        raise FieldError("branches is shorter than the codes of an attribute.")
-    check_shapes(nodes)
-    _check_tables(nodes)
-    children, n_nodes, n_trees = int(nodes.n_children.sum()), nodes.n_nodes, nodes.n_trees
-    if children != n_nodes - n_trees:
-        raise FieldError(
-            f"{children} children for {n_nodes} nodes and {n_trees} roots: expected every node to "
-            f"be a root or the child of one node."
-        )
-    check_parentage(nodes)
-    _check_depth(nodes)
+    nodes = Nodes(domain, *(np.asarray(arrays[name]).astype(np.int32) for name in ARRAYS))
+    check_untrusted(nodes)
     # Whether some leaf is reached by no cell makes no difference to what is predicted.
-    kept = {name: getattr(nodes, name) for name in FOREST_ARRAYS}
+    kept = {name: getattr(nodes, name) for name in ARRAYS}
     return Forest(domain, **kept, provenance=provenance, source=source, allow_empty=True)
-
-
-def _check_tables(nodes: Nodes) -> None:
-    """Bound the entries that `count_children` reads: all distinct tables that are no runs."""
-    width, pattern = np.asarray(nodes.domain.sizes, dtype=np.int64), nodes.pattern
-    length = np.where(nodes.attribute < 0, width.max(), width[nodes.attribute])
-    end = np.minimum(pattern + length, len(nodes.branches))  # beyond: refused by count_children
-    other = ~rising_windows(nodes.branches, pattern, end)
-    tables = np.unique(np.stack([pattern[other].astype(np.int64), length[other]]), axis=1)
-    if int(tables[1].sum()) > MAX_TABLE_ENTRIES:
-        raise FieldError(
-            f"its branch tables have {int(tables[1].sum())} entries: expected at most "
-            f"{MAX_TABLE_ENTRIES}."
-        )
-
-
-def _check_depth(nodes: Nodes) -> None:
-    level, n_children = nodes.roots.astype(np.int64), nodes.n_children
-    for _ in range(MAX_DEPTH + 1):
-        inner = level[n_children[level] > 0]
-        if not len(inner):
-            return
-        level = concatenated_ranges(nodes.first_child[inner], n_children[inner])
-    raise FieldError(f"its trees are deeper than {MAX_DEPTH} splits, or run in circles.")

@@ -10,9 +10,8 @@ from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import checked_codes, plain_array
-from mrf_matrix.forests.assembly import forest_from_levels, threshold_pattern
-from mrf_matrix.forests.forest import UNSTATED, Forest
-from mrf_matrix.forests.nodes import ForestError
+from mrf_matrix.forests.forest import UNSTATED, Forest, forest_from_levels
+from mrf_matrix.forests.nodes import ForestError, threshold_pattern
 
 
 def forest_from_paths(

@@ -7,7 +7,6 @@ Houmansadr, AAAI 2025, Algorithm 3, lines 1 to 3).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from inspect import signature
 from math import log, prod
 from typing import Any, Literal
 
@@ -16,21 +15,26 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Ints, Longs
 from mrf_matrix.base.checks import short_repr, whole_number
-from mrf_matrix.base.provenance import FOREST, ChosenTuple, Provenance, provenance_of
+from mrf_matrix.base.provenance import ChosenTuple, Provenance, provenance_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import checked_codes
-from mrf_matrix.forests.assembly import check_growth, forest_from_levels
 from mrf_matrix.forests.forest import (
     Forest,
-    LearnedStructureError,
     RandomState,
-    check_structure_is_public,
+    check_growth,
+    forest_from_levels,
     seen_columns,
 )
-from mrf_matrix.forests.nodes import ARRAYS
-from mrf_matrix.forests.random_trees import RandomTrees
+from mrf_matrix.forests.random_trees import (
+    RandomTrees,
+    check_as_public,
+    check_asks_no_records,
+    check_structure_is_public,
+    grow_public_forest,
+)
 
 Use = Literal["plan", "release", "study"]
+
 PURPOSE = {"plan": "a plan without data", "release": "what claims privacy"}
 
 
@@ -95,7 +99,7 @@ class EnsembleDesign:
             whole = subset == tuple(range(domain.n_attributes))
             part = domain if whole else domain.select(subset)
             if use == "plan":
-                _check_asks_no_records(source)
+                check_asks_no_records(source)
             given = isinstance(source, Forest)
             forest = source if given else grow_public_forest(source, part, structure)
             _check_fits(forest, part)
@@ -178,35 +182,6 @@ class EnsembleDesign:
         return given
 
 
-def grow_public_forest(source: Any, domain: Domain, structure: np.random.Generator) -> Forest:
-    """Return the forest that a path source grows; where it states no provenance, it is public.
-
-    Whoever gives the source declares it to be so.
-    """
-    forest = source.grow(domain, structure)
-    if not isinstance(forest, Forest) or not forest.provenance.unknown:
-        return forest  # type: ignore[no-any-return]
-    arrays = {name: getattr(forest, name) for name in ARRAYS}
-    known = replace(forest.provenance, unknown=frozenset()) | FOREST
-    return Forest(
-        forest.domain, **arrays, provenance=known, source=forest.source,
-        allow_empty=forest.allow_empty,
-    )  # fmt: skip
-
-
-def _check_asks_no_records(source: object) -> None:
-    """Refuse a path source that grows from records: a plan has none to give."""
-    if isinstance(source, Forest):
-        return
-    asked = signature(source.grow).parameters if hasattr(source, "grow") else {}
-    if "domain" not in asked or {"codes", "labels", "X", "y"} & set(asked):
-        raise LearnedStructureError(
-            f"forest={short_repr(source)}: expected a Forest, or a path source that grows from the "
-            f"public domain alone, such as RandomTrees or PureTrees. One that learns from records "
-            f"cannot be planned without data."
-        )
-
-
 def attribute_positions(name: str, domain: Domain, subset: Sequence[str | int]) -> tuple[int, ...]:
     """Return the positions of attributes that are given by position or name.
 
@@ -232,20 +207,10 @@ def _check_fits(forest: Forest, domain: Domain) -> None:
     check_as_public(forest, domain)
 
 
-def check_as_public(forest: Forest, domain: Domain) -> None:
-    """Refuse a forest over a domain that was read off records where the given one is public.
-
-    Raises LearnedStructureError: its splits are at edges that the records said.
-    """
-    if forest.domain.is_read_off and not domain.is_read_off:
-        raise LearnedStructureError(
-            "forest was grown over a domain that was read off records, and the domain beside it "
-            "is public: expected one that was grown over this domain."
-        )
-
-
 DRAWN_QUERIES = 128  # queries that stand for those to come, where none are given
+
 MOST_ENSEMBLES = 10_000
+
 MOST_CODES = 2**27  # of drawn queries: half a gigabyte
 
 
@@ -289,9 +254,6 @@ def distinct_queries(ensembles: Sequence[Ensemble], codes: Codes) -> tuple[Codes
     )
     order = np.argsort(first)
     return codes[first[order]], counts[order].astype(np.int64), np.argsort(order)[which.ravel()]
-
-
-# Trees of blocks ---------------------------------------------------------------------------------
 
 
 Block = tuple[int, ...]

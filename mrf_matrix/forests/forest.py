@@ -1,127 +1,37 @@
-"""A forest over a public domain as parallel arrays, its path sources, and its trees as text."""
+"""A forest over a public domain as parallel arrays: assembled by levels, and walked by records."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes, Ints, Longs
+from mrf_matrix.base.arrays import AnyInts, Bools, Codes, Ints, Longs
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
-from mrf_matrix.domain import Attribute, Domain
+from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import checked_codes, plain_array
-from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes, Router
-from mrf_matrix.forests.partition import check_partition, decision_paths
-from mrf_matrix.mechanisms.statement import compose_budgets
+from mrf_matrix.domain.serialization import readable_count
+from mrf_matrix.forests.export import decision_paths, export_text
+from mrf_matrix.forests.nodes import (
+    ARRAYS,
+    LEAF_PATTERN,
+    ForestError,
+    Nodes,
+    branch_pool,
+    check_partition,
+    count_children,
+    multiway_pattern,
+    nearest_same_attribute,
+)
+from mrf_matrix.forests.partition import check_branches_are_reached
 from strategies.operators.base.validation import read_only
-
-
-def export_text(
-    forest: Nodes,
-    tree: int = 0,
-    max_leaves: int = 100,
-    *,
-    leaves: Sequence[str] | None = None,
-    title: bool = True,
-) -> str:
-    """Draw one tree as lines of text.
-
-    Parameters
-    ----------
-    forest : Nodes
-        A `Forest`.
-    tree : int, default=0
-        Which tree.
-    max_leaves : int, default=100
-        Leaves after which the drawing stops, and says how many it leaves out.
-    leaves : sequence of str, optional
-        What to write at each leaf, by its number; by default "leaf" and its number.
-    title : bool, default=True
-        Whether the first line names the tree.
-
-    Returns
-    -------
-    str
-        A line per branch: the attribute and the codes' labels that follow it, and at leaves
-        their number.
-
-    Raises
-    ------
-    ValueError
-        If there is no such tree.
-
-    Examples
-    --------
-    >>> from mrf_matrix.domain import Attribute, Domain
-    >>> from mrf_matrix.forests.random_trees import RandomTrees
-    >>> weather = Domain([Attribute("outlook", categories=["sunny", "overcast", "rainy"])])
-    >>> print(export_text(RandomTrees(n_trees=1, max_depth=1).grow(weather)))
-    tree 0
-    ├── outlook = sunny: leaf 0
-    ├── outlook = overcast: leaf 1
-    └── outlook = rainy: leaf 2
-    """
-    if isinstance(tree, bool) or not isinstance(tree, int | np.integer):
-        raise TypeError(f"tree={tree!r}: expected an integer.")
-    if not 0 <= tree < forest.n_trees:
-        raise ValueError(f"tree={tree}: expected 0 to {forest.n_trees - 1}.")
-    root = int(forest.roots[tree])
-    if leaves is None:
-        leaves = [f"leaf {i}" for i in range(forest.n_leaves)]
-    if forest.attribute[root] < 0:
-        only = leaves[int(forest.leaf_index[root])]
-        return f"tree {tree}: {only}" if title else only
-    lines, drawn = [f"tree {tree}"] if title else [], 0
-    for line, is_leaf in _lines(forest, root, leaves):
-        drawn += is_leaf
-        if drawn > max_leaves:
-            total = int(np.count_nonzero(forest.leaf_tree == tree))
-            lines.append(f"... {total - max_leaves} more leaves; raise max_leaves to see them")
-            break
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def _lines(forest: Nodes, root: int, leaves: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the drawing's lines, depth first, from a stack: trees may be deep."""
-    stack = [(root, "", "")]
-    while stack:
-        node, indent, text = stack.pop()
-        leaf = int(forest.leaf_index[node])
-        if text:
-            yield (f"{text}: {leaves[leaf]}", True) if leaf >= 0 else (text, False)
-        fan = int(forest.n_children[node])
-        for branch in reversed(range(fan)):
-            last = branch == fan - 1
-            line = indent + ("└── " if last else "├── ") + condition(forest, node, branch)
-            below = indent + ("    " if last else "│   ")
-            stack.append((int(forest.first_child[node]) + branch, below, line))
-
-
-def condition(forest: Nodes, node: int, branch: int) -> str:
-    attribute = forest.domain.attributes[forest.attribute[node]]
-    start = int(forest.pattern[node])
-    codes = np.flatnonzero(forest.branches[start : start + attribute.size] == branch)
-    return describe_codes(attribute, codes)
-
-
-def describe_codes(attribute: Attribute, codes: Longs) -> str:
-    """Say which labels some codes have, runs of codes as ranges."""
-    labels = attribute.labels
-    if len(codes) == 1:
-        return f"{attribute.name} = {labels[int(codes[0])]}"
-    first, last = int(codes[0]), int(codes[-1])
-    if len(codes) > 3 and last - first + 1 == len(codes):
-        return f"{attribute.name} in {labels[first]} .. {labels[last]}"
-    shown = ", ".join(str(labels[int(code)]) for code in codes[:6])
-    more = f", ... {len(codes) - 6} more" if len(codes) > 6 else ""
-    return f"{attribute.name} in {{{shown}{more}}}"
-
 
 UNSTATED = Provenance.unstated("forest")
 """The provenance of arrays whose origin nobody stated."""
+
+RandomState = int | np.random.Generator | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -212,7 +122,11 @@ class Forest(Nodes):
             )
         for name in ARRAYS:
             object.__setattr__(self, name, _read_only(name, getattr(self, name)))
-        check_partition(self, allow_empty=self.allow_empty)
+        check_partition(self)
+        if not self.allow_empty:
+            above, edge = nearest_same_attribute(self)
+            if (above >= 0).any():  # some path splits an attribute twice
+                check_branches_are_reached(self, above, edge)
         if not isinstance(self.provenance, Provenance):
             raise TypeError(
                 f"provenance is of type {type(self.provenance).__name__}: expected "
@@ -241,7 +155,7 @@ class Forest(Nodes):
         return not self.provenance.read_off <= self.domain.provenance.read_off
 
     @cached_property
-    def router(self) -> Router:
+    def router(self) -> "Router":
         """The tables packed for routing: 8 bytes a node and a pool entry."""
         return Router.build(self)
 
@@ -331,65 +245,156 @@ def _read_only(name: str, array: object) -> Ints:
     return read_only(given.astype(np.int32, copy=False))
 
 
-class LearnedStructureError(ValueError):
-    """A structure learned from records was given where only a public or paid-for one may be."""
+MOST_NODES = 1 << 24
+"""Nodes a path source may grow: 200 MB of arrays, and a few times that while they are made."""
 
 
-def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool = False) -> None:
-    """Refuse a forest whose structure was learned from records.
+def check_growth(n_nodes: int, remedy: str) -> None:
+    """Refuse a level that would take a forest beyond `MOST_NODES`, before it is allocated.
+
+    Raises ValueError if ``n_nodes`` exceeds the limit.
+    """
+    if n_nodes > MOST_NODES:
+        raise ValueError(
+            f"the forest would have more than {readable_count(n_nodes)} nodes, above the limit of "
+            f"{MOST_NODES:,}: {remedy}."
+        )
+
+
+def forest_from_levels(
+    domain: Domain,
+    attribute: Sequence[Ints],
+    pattern: Sequence[Ints] | None = None,
+    branches: Ints | None = None,
+    *,
+    provenance: Provenance = UNSTATED,
+    source: str = "",
+    allow_empty: bool = False,
+) -> Forest:
+    """Return the forest whose levels are given, every level's nodes in the order of their parents.
+
+    Numbering nodes level by level, the children of the inner nodes follow each other, so that
+    ``first_child`` is the number of trees plus a running sum of branches.
 
     Parameters
     ----------
-    forest : Forest
-    purpose : str
-        What the structure was to be used for, for the message.
-    allow_spent : bool, default=False
-        Accept a structure that was grown privately: a release may go on from it, and claims what
-        the structure cost too. Planning without data may not.
-
-    Raises
-    ------
-    LearnedStructureError
-        If the forest was learned from records and is not accepted.
-
-    Examples
-    --------
-    >>> from mrf_matrix.domain import Domain
-    >>> from mrf_matrix.forests.random_trees import RandomTrees
-    >>> forest = RandomTrees(1, 1).grow(Domain.from_sizes([2]))
-    >>> check_structure_is_public(forest, "a plan without data")
+    domain : Domain
+        The public domain.
+    attribute, pattern : sequences of ndarray
+        Per level, each node's attribute (-1: a leaf) and where its table starts in `branches`;
+        without patterns all splits are multi-way.
+    branches : ndarray, optional
+        The pool of branch tables, `branch_pool` by default.
+    provenance, source, allow_empty
+        As in `Forest`.
     """
-    if not forest.is_data_dependent:
-        return
-    if not forest._is_learned:
-        if allow_spent:
-            return
-        spent, _ = compose_budgets(forest.provenance.spendings)
-        raise LearnedStructureError(
-            f"forest ({forest.source or 'learned'}) was grown from records at the cost of "
-            f"{spent}: {purpose} must not depend on records. Plan with a structure "
-            f"grown without data, such as RandomTrees or PureTrees."
-        )
-    raise LearnedStructureError(
-        f"forest ({forest.source or 'learned'}) was learned from records without a budget: its "
-        f"splits reveal them, so {purpose} over it would not be private, whatever the noise. Use a "
-        f"structure grown without data (RandomTrees, PureTrees), one that was grown privately, or "
-        f"epsilon=float('inf') for non-private work; if it was learned from public records only, "
-        f"say so where it is made: from_sklearn(..., provenance=Provenance.public('forest', why))."
+    attributes = np.concatenate(attribute).astype(np.int32, copy=False)
+    branches = branch_pool(domain.sizes) if branches is None else branches
+    starts = multiway_pattern(domain.sizes) if pattern is None else np.concatenate(pattern)
+    leaf = attributes < 0
+    patterns = np.where(leaf, LEAF_PATTERN, starts).astype(np.int32, copy=False)
+    n_trees = len(attribute[0])
+    n_children = count_children(domain.sizes, attributes, patterns, branches)
+    start = n_trees + np.cumsum(n_children) - n_children
+    return Forest(
+        domain=domain,
+        roots=np.arange(n_trees, dtype=np.int32),
+        attribute=attributes,
+        first_child=np.where(leaf, np.arange(len(attributes)), start).astype(np.int32),
+        pattern=patterns,
+        branches=branches,
+        provenance=provenance,
+        source=source,
+        allow_empty=allow_empty,
     )
 
 
-RandomState = int | np.random.Generator | None
+BLOCK = 16384  # states (records x trees) routed together, at most
+
+ROWS = 256  # records in a block when there are many trees (measured: best from 64 to 1024)
 
 
-@runtime_checkable
-class PathSource(Protocol):
-    """Anything that grows a forest over a public domain, from no data.
+@dataclass(frozen=True, eq=False)
+class Router:
+    """A forest's tables in the form that routing reads."""
 
-    A path source is a frozen dataclass of parameters; growing changes nothing in it, and the
-    same parameters, domain and integer `random_state` give the same forest in every process.
-    """
+    # (nodes,): ``first_child << (window_bits + attribute_bits) | pattern << attribute_bits |
+    # attribute``; leaves carry attribute 0 and a window of zeros, so they step to themselves
+    words: Longs
+    branches: Longs  # the forest's pool
+    roots: Longs
+    is_inner: Bools  # (nodes,)
+    depth: Longs  # (trees,): steps that each tree needs
+    attribute_bits: int
+    window_bits: int
 
-    def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
-        """Return a forest over the domain."""
-        ...
+    @classmethod
+    def build(cls, forest: Nodes) -> "Router":
+        attribute_bits = max(forest.domain.n_attributes - 1, 1).bit_length()
+        window_bits = len(forest.branches).bit_length()
+        if forest.n_nodes.bit_length() + window_bits + attribute_bits > 63:
+            raise ForestError(
+                f"{forest.n_nodes} nodes, {len(forest.branches)} branches and "
+                f"{forest.domain.n_attributes} attributes do not pack into 63 bits: share branch "
+                f"tables (branch_pool) or split the forest (take_trees)."
+            )
+        words = forest.first_child.astype(np.int64) << window_bits
+        words = (words | forest.pattern) << attribute_bits | np.maximum(forest.attribute, 0)
+        depth = np.zeros(forest.n_trees, dtype=np.int64)
+        np.maximum.at(depth, forest.leaf_tree, forest.depth[forest.leaves])
+        return cls(
+            words=words,
+            branches=forest.branches.astype(np.int64),
+            roots=forest.roots.astype(np.int64),
+            is_inner=forest.attribute >= 0,
+            depth=depth,
+            attribute_bits=attribute_bits,
+            window_bits=window_bits,
+        )
+
+    def blocks(self, codes: AnyInts) -> Iterator[tuple[slice, slice, Longs]]:
+        """Yield (records, trees, leaf nodes of shape (trees, records)) block by block."""
+        n_records, n_trees = len(codes), len(self.roots)
+        together = min(n_trees, max(BLOCK // min(max(n_records, 1), ROWS), 1))
+        rows = BLOCK // together
+        for first in range(0, n_records, rows):
+            records = slice(first, min(first + rows, n_records))
+            block = np.ascontiguousarray(codes[records], dtype=np.int64)
+            for tree in range(0, n_trees, together):
+                trees = slice(tree, min(tree + together, n_trees))
+                yield records, trees, self.route(block, trees)
+
+    def route(self, block: Longs, trees: slice) -> Longs:
+        """Return the leaf nodes that a block of records reaches, shape (trees, records)."""
+        n, d = block.shape
+        roots = self.roots[trees]
+        node = np.repeat(roots, n)
+        row = np.tile(np.arange(0, n * d, d), len(roots))
+        self._walk(block.ravel(), node, row, int(self.depth[trees].max()))
+        return node.reshape(-1, n)
+
+    def _walk(self, flat: Longs, node: Longs, row: Longs, steps: int) -> None:
+        """Move every state of a block to its leaf, in place; drop those that have arrived."""
+        word, index, value = np.empty_like(node), np.empty_like(node), np.empty_like(node)
+        attribute_mask = (1 << self.attribute_bits) - 1
+        window_mask = (1 << self.window_bits) - 1
+        for step in range(steps):
+            if step and step % 4 == 0:
+                alive = np.flatnonzero(self.is_inner[node])
+                if len(alive) < len(node) / 2:
+                    rest = node[alive]
+                    self._walk(flat, rest, row[alive], steps - step)
+                    node[alive] = rest
+                    return
+            # mode="clip" only skips NumPy's bounds check: a validated forest and checked codes
+            # never leave the tables.
+            np.take(self.words, node, out=word, mode="clip")
+            np.bitwise_and(word, attribute_mask, out=index)
+            np.add(index, row, out=index)
+            np.take(flat, index, out=value, mode="clip")
+            np.right_shift(word, self.attribute_bits, out=word)
+            np.bitwise_and(word, window_mask, out=index)
+            np.add(index, value, out=index)
+            np.take(self.branches, index, out=value, mode="clip")
+            np.right_shift(word, self.window_bits, out=word)
+            np.add(word, value, out=node)

@@ -13,14 +13,8 @@ from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import checked_codes
-from mrf_matrix.forests.assembly import (
-    Boxes,
-    check_growth,
-    concatenate,
-    forest_from_levels,
-    threshold_pattern,
-)
-from mrf_matrix.forests.forest import Forest, RandomState
+from mrf_matrix.forests.assembly import Boxes, concatenate
+from mrf_matrix.forests.forest import Forest, RandomState, check_growth, forest_from_levels
 from mrf_matrix.forests.growth.grow import Grown, grow_forest
 from mrf_matrix.forests.growth.growth import (
     GREEDY,
@@ -34,7 +28,8 @@ from mrf_matrix.forests.growth.growth import (
     Softmax,
     Stopping,
 )
-from mrf_matrix.forests.nodes import checked_labels
+from mrf_matrix.forests.growth.records import checked_labels
+from mrf_matrix.forests.nodes import threshold_pattern
 from mrf_matrix.forests.pure_trees import midpoint
 from mrf_matrix.forests.random_trees import attribute_choice, draw_available, splittable_attributes
 

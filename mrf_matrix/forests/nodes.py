@@ -1,6 +1,19 @@
-"""The nodes of a forest as five parallel arrays, and the routing of codes to leaves."""
+"""The nodes of a forest as five parallel arrays: branch tables, checks, and the codes of leaves.
 
-from collections.abc import Iterator, Sequence
+A node's branch table says, for each code of the node's attribute, which child a record follows.
+Writing one table a node would cost (nodes x codes). But most tables are windows of a few fixed
+runs. With w the largest attribute size, ::
+
+    zeros (w) | ones (w) | 0 1 2 ... w-1
+
+holds the leaf's table (window at 0), every threshold "codes below c go left" of every attribute
+(window at w - c), and every multi-way split (window at 2 w): 3 w numbers, whatever the number of
+nodes and however fine the codes. Only category subsets need tables of their own.
+
+Checks are vectorised over nodes: O(nodes + pool) memory, a few milliseconds for 25 000 nodes.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,9 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import AnyInts, Bools, Ints, Longs
+from mrf_matrix.base.arrays import Bools, Ints, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.columns import plain_array
 
 ARRAYS = ("roots", "attribute", "first_child", "pattern", "branches")
 
@@ -153,6 +165,59 @@ def concatenated_ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Longs:
     return ranges
 
 
+# Branch tables ------------------------------------------------------------------------------------
+
+LEAF_PATTERN = 0  # where a leaf's run of zeros starts in `branch_pool`
+
+
+def branch_pool(sizes: Sequence[int]) -> Ints:
+    """Return the pool that serves leaves, thresholds and multi-way splits over these sizes.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        The attributes' sizes.
+
+    Returns
+    -------
+    ndarray of shape (3 * max(sizes),)
+
+    Examples
+    --------
+    >>> branch_pool([2, 3])
+    array([0, 0, 0, 1, 1, 1, 0, 1, 2], dtype=int32)
+    """
+    width = max(sizes)
+    halves = np.repeat(np.array([0, 1], dtype=np.int32), width)
+    return np.concatenate([halves, np.arange(width, dtype=np.int32)])
+
+
+def multiway_pattern(sizes: Sequence[int]) -> int:
+    """Return where the table "every code its own branch" starts in `branch_pool`."""
+    return 2 * max(sizes)
+
+
+def threshold_pattern(sizes: Sequence[int], threshold: NDArray[np.integer[Any]]) -> Ints:
+    """Return where the tables "codes below `threshold` go left" start in `branch_pool`.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        The attributes' sizes.
+    threshold : ndarray of int
+        First code of the right branch, from 1 to (attribute size - 1) so that neither branch is
+        empty.
+
+    Examples
+    --------
+    >>> pool = branch_pool([2, 4])
+    >>> start = int(threshold_pattern([2, 4], np.array(3)))
+    >>> pool[start : start + 4]
+    array([0, 0, 0, 1], dtype=int32)
+    """
+    return np.asarray(max(sizes) - np.asarray(threshold), dtype=np.int32)
+
+
 def count_children(sizes: Sequence[int], attribute: Ints, pattern: Ints, branches: Ints) -> Longs:
     """Return each node's number of children, 0 at leaves, and check its branch table.
 
@@ -224,114 +289,159 @@ def _count_dense(pattern: Ints, length: Longs, branches: Ints, nodes: Longs) -> 
     return np.asarray(highest[back], dtype=np.int64)
 
 
-# Routing of codes --------------------------------------------------------------------------------
+def check_partition(forest: Nodes) -> None:
+    """Refuse arrays that are no trees which partition the domain.
 
-
-BLOCK = 16384  # states (records x trees) routed together, at most
-
-ROWS = 256  # records in a block when there are many trees (measured: best from 64 to 1024)
-
-
-@dataclass(frozen=True, eq=False)
-class Router:
-    """A forest's tables in the form that routing reads."""
-
-    # (nodes,): ``first_child << (window_bits + attribute_bits) | pattern << attribute_bits |
-    # attribute``; leaves carry attribute 0 and a window of zeros, so they step to themselves
-    words: Longs
-    branches: Longs  # the forest's pool
-    roots: Longs
-    is_inner: Bools  # (nodes,)
-    depth: Longs  # (trees,): steps that each tree needs
-    attribute_bits: int
-    window_bits: int
-
-    @classmethod
-    def build(cls, forest: Nodes) -> "Router":
-        attribute_bits = max(forest.domain.n_attributes - 1, 1).bit_length()
-        window_bits = len(forest.branches).bit_length()
-        if forest.n_nodes.bit_length() + window_bits + attribute_bits > 63:
-            raise ForestError(
-                f"{forest.n_nodes} nodes, {len(forest.branches)} branches and "
-                f"{forest.domain.n_attributes} attributes do not pack into 63 bits: share branch "
-                f"tables (branch_pool) or split the forest (take_trees)."
-            )
-        words = forest.first_child.astype(np.int64) << window_bits
-        words = (words | forest.pattern) << attribute_bits | np.maximum(forest.attribute, 0)
-        depth = np.zeros(forest.n_trees, dtype=np.int64)
-        np.maximum.at(depth, forest.leaf_tree, forest.depth[forest.leaves])
-        return cls(
-            words=words,
-            branches=forest.branches.astype(np.int64),
-            roots=forest.roots.astype(np.int64),
-            is_inner=forest.attribute >= 0,
-            depth=depth,
-            attribute_bits=attribute_bits,
-            window_bits=window_bits,
-        )
-
-    def blocks(self, codes: AnyInts) -> Iterator[tuple[slice, slice, Longs]]:
-        """Yield (records, trees, leaf nodes of shape (trees, records)) block by block."""
-        n_records, n_trees = len(codes), len(self.roots)
-        together = min(n_trees, max(BLOCK // min(max(n_records, 1), ROWS), 1))
-        rows = BLOCK // together
-        for first in range(0, n_records, rows):
-            records = slice(first, min(first + rows, n_records))
-            block = np.ascontiguousarray(codes[records], dtype=np.int64)
-            for tree in range(0, n_trees, together):
-                trees = slice(tree, min(tree + together, n_trees))
-                yield records, trees, self.route(block, trees)
-
-    def route(self, block: Longs, trees: slice) -> Longs:
-        """Return the leaf nodes that a block of records reaches, shape (trees, records)."""
-        n, d = block.shape
-        roots = self.roots[trees]
-        node = np.repeat(roots, n)
-        row = np.tile(np.arange(0, n * d, d), len(roots))
-        self._walk(block.ravel(), node, row, int(self.depth[trees].max()))
-        return node.reshape(-1, n)
-
-    def _walk(self, flat: Longs, node: Longs, row: Longs, steps: int) -> None:
-        """Move every state of a block to its leaf, in place; drop those that have arrived."""
-        word, index, value = np.empty_like(node), np.empty_like(node), np.empty_like(node)
-        attribute_mask = (1 << self.attribute_bits) - 1
-        window_mask = (1 << self.window_bits) - 1
-        for step in range(steps):
-            if step and step % 4 == 0:
-                alive = np.flatnonzero(self.is_inner[node])
-                if len(alive) < len(node) / 2:
-                    rest = node[alive]
-                    self._walk(flat, rest, row[alive], steps - step)
-                    node[alive] = rest
-                    return
-            # mode="clip" only skips NumPy's bounds check: a validated forest and checked codes
-            # never leave the tables.
-            np.take(self.words, node, out=word, mode="clip")
-            np.bitwise_and(word, attribute_mask, out=index)
-            np.add(index, row, out=index)
-            np.take(flat, index, out=value, mode="clip")
-            np.right_shift(word, self.attribute_bits, out=word)
-            np.bitwise_and(word, window_mask, out=index)
-            np.add(index, value, out=index)
-            np.take(self.branches, index, out=value, mode="clip")
-            np.right_shift(word, self.window_bits, out=word)
-            np.add(word, value, out=node)
-
-
-def checked_labels(labels: object, n_records: int, n_classes: int | None = None) -> AnyInts:
-    """Return class codes as integers, shape (N,), each from 0 to ``n_classes - 1`` if told.
-
-    Raises ValueError if their shape, type or range is wrong.
+    A node's branch table covers every code of its attribute and names dense branches 0..b-1, so its
+    children split its cells. If moreover every node is a root or the child of exactly one node, and
+    can be reached from a root, then each tree's leaves partition the domain.
     """
-    given = plain_array("labels", labels)
-    if given.shape != (n_records,) or given.dtype.kind not in "iu":
-        raise ValueError(
-            f"labels has the wrong shape, or type {given.dtype}: expected integers, one class code "
-            f"a record (domain.encode_target(y))."
+    check_shapes(forest)
+    check_parentage(forest)
+    reached = sum(len(level) for level in forest.levels)
+    if reached != forest.n_nodes:  # what has one parent but no root is a cycle
+        raise ForestError(
+            f"{forest.n_nodes - reached} nodes cannot be reached from any root: first_child has a "
+            f"cycle."
         )
-    if n_classes is not None and n_records and (given.min() < 0 or given.max() >= n_classes):
-        raise ValueError(
-            f"labels leave the classes: expected 0 to {n_classes - 1}. "
-            f"Encode them with domain.encode_target(y)."
+
+
+def check_shapes(forest: Nodes) -> None:
+    """Check lengths and ranges of the arrays, and that there is at least one tree."""
+    roots, attribute, first_child = forest.roots, forest.attribute, forest.first_child
+    nodes, pool, d = len(attribute), len(forest.branches), forest.domain.n_attributes
+    if not len(roots):
+        raise ForestError("roots is empty: a forest needs at least one tree.")
+    for name, array in (("first_child", first_child), ("pattern", forest.pattern)):
+        if len(array) != nodes:
+            raise ForestError(
+                f"{name} has {len(array)} entries: expected {nodes}, one a node, like attribute."
+            )
+    _check_range("roots", roots, 0, nodes, "a node number")
+    _check_range("attribute", attribute, -1, d, "an attribute's index, -1 at leaves")
+    _check_range("first_child", first_child, 0, nodes, "a node number")
+    _check_range("pattern", forest.pattern, 0, pool, "a start into branches")
+    _check_range("branches", forest.branches, 0, 2**31, "a branch number")
+    if len(np.unique(roots)) < len(roots):
+        raise ForestError("roots names a node twice: every tree needs a root of its own.")
+    leaf = attribute < 0
+    wrong = np.flatnonzero(leaf & (first_child != np.arange(nodes)))
+    if len(wrong):
+        raise ForestError(
+            f"first_child of leaf {wrong[0]} is {first_child[wrong[0]]}: expected the leaf's own "
+            f"number, so that routing stops there."
         )
-    return given
+
+
+def _check_range(name: str, array: Ints, low: int, high: int, what: str) -> None:
+    outside = np.flatnonzero((array < low) | (array >= high))
+    if len(outside):
+        where = int(outside[0])
+        raise ForestError(
+            f"{name}[{where}] is {array[where]}: expected {what}, from {low} to {high - 1}."
+        )
+
+
+def check_parentage(forest: Nodes) -> None:
+    """Check that every node is a root or the child of exactly one node."""
+    first_child, n_children, nodes = forest.first_child, forest.n_children, forest.n_nodes
+    inner = np.flatnonzero(n_children)
+    beyond = inner[first_child[inner] + n_children[inner] > nodes]
+    if len(beyond):
+        node = int(beyond[0])
+        raise ForestError(
+            f"first_child[{node}] is {first_child[node]}: {n_children[node]} children do not fit "
+            f"within {nodes} nodes."
+        )
+    children = concatenated_ranges(first_child[inner], n_children[inner])
+    expected = np.ones(nodes, dtype=np.int64)
+    expected[forest.roots] = 0
+    wrong = np.flatnonzero(np.bincount(children, minlength=nodes) != expected)
+    if len(wrong):
+        node = int(wrong[0])
+        raise ForestError(
+            f"node {node} is the child of {np.count_nonzero(children == node)} nodes: expected "
+            f"{expected[node]} ({'a root' if expected[node] == 0 else 'no root'})."
+        )
+
+
+def nearest_same_attribute(forest: Nodes) -> tuple[Longs, Longs]:
+    """Return each inner node's nearest ancestor on its attribute (-1: none) and the branch to it.
+
+    All nodes climb together, one level a step; those that arrive leave the climb.
+    """
+    attribute, parent = forest.attribute, forest.parent
+    above = np.full(forest.n_nodes, -1, dtype=np.int64)
+    edge = np.zeros(forest.n_nodes, dtype=np.int64)
+    climbing = np.flatnonzero((attribute >= 0) & (parent >= 0))
+    at = climbing
+    while len(climbing):
+        came_from, at = at, parent[at].astype(np.int64)
+        here = attribute[at] == attribute[climbing]
+        above[climbing[here]] = at[here]
+        edge[climbing[here]] = came_from[here] - forest.first_child[at[here]]
+        onward = ~here & (parent[at] >= 0)
+        climbing, at = climbing[onward], at[onward]
+    return above, edge
+
+
+CHUNK = 1 << 21  # codes written out together: 16 MB of indices
+
+
+def leaf_masks(forest: Nodes) -> list[Bools]:
+    """Return for every attribute which of its codes each leaf holds.
+
+    Row r of the path matrix is the Kronecker product over attributes of row r of these masks.
+
+    Parameters
+    ----------
+    forest : Nodes
+        A `Forest`.
+
+    Returns
+    -------
+    list of ndarray of bool, shapes (n_leaves, size of the attribute)
+
+    Notes
+    -----
+    Top-down, a level of all trees at a time: a child keeps its parent's masks, except on the
+    parent's attribute, where it keeps the codes of its branch. Memory is the result, n_leaves x
+    sum of sizes bytes, plus at most twice the largest level of that width.
+
+    Examples
+    --------
+    >>> from mrf_matrix.domain import Domain
+    >>> from mrf_matrix.forests.random_trees import RandomTrees
+    >>> forest = RandomTrees(n_trees=1, max_depth=1, attributes=[0]).grow(
+    ...     Domain.from_sizes([2, 3])
+    ... )
+    >>> [mask.astype(int).tolist() for mask in leaf_masks(forest)]
+    [[[1, 0], [0, 1]], [[1, 1, 1], [1, 1, 1]]]
+    """
+    sizes = forest.domain.sizes
+    found = [np.empty((forest.n_leaves, size), dtype=np.bool_) for size in sizes]
+    masks = [np.ones((forest.n_trees, size), dtype=np.bool_) for size in sizes]
+    for level in forest.levels:
+        leaf = forest.attribute[level] < 0
+        rows = forest.leaf_index[level[leaf]]
+        for result, mask in zip(found, masks, strict=True):
+            result[rows] = mask[leaf]
+        masks = _children_masks(forest, level[~leaf], [mask[~leaf] for mask in masks])
+    return found
+
+
+def _children_masks(forest: Nodes, inner: Longs, masks: list[Bools]) -> list[Bools]:
+    fan = forest.n_children[inner]
+    parent = np.repeat(inner, fan)
+    branch = concatenated_ranges(np.zeros(len(inner), dtype=np.int64), fan)
+    split = forest.attribute[parent]
+    repeated = [np.repeat(mask, fan, axis=0) for mask in masks]
+    for i in np.unique(split):
+        codes = np.arange(forest.domain.sizes[i])
+        of_attribute = np.flatnonzero(split == i)
+        step = max(1, CHUNK // len(codes))
+        for start in range(0, len(of_attribute), step):
+            rows = of_attribute[start : start + step]
+            window = forest.pattern[parent[rows], np.newaxis] + codes
+            repeated[i][rows] &= forest.branches[window] == branch[rows, np.newaxis]
+    return repeated

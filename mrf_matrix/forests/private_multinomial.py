@@ -15,8 +15,8 @@ from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import plain_array
-from mrf_matrix.forests.assembly import Boxes, forest_from_levels
-from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.assembly import Boxes
+from mrf_matrix.forests.forest import Forest, forest_from_levels
 from mrf_matrix.forests.growth.growth import Criterion, Impurity, check_probability
 from mrf_matrix.forests.growth.private import (
     GrowthSizes,

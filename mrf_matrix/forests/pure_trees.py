@@ -12,8 +12,8 @@ from mrf_matrix.base.arrays import Bools, Ints
 from mrf_matrix.base.checks import check_integer, one_word
 from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import LEAF_PATTERN, branch_pool, check_growth, threshold_pattern
-from mrf_matrix.forests.forest import Forest, RandomState
+from mrf_matrix.forests.forest import Forest, RandomState, check_growth
+from mrf_matrix.forests.nodes import LEAF_PATTERN, branch_pool, threshold_pattern
 from mrf_matrix.forests.random_trees import attribute_choice, draw_available, splittable_attributes
 
 BLOCK = 1 << 22  # entries (trees x leaves x attributes) of the cells' corners grown together: 32 MB

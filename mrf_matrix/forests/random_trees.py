@@ -1,23 +1,23 @@
-"""Random trees drawn from the public domain alone, and public cuts of attributes."""
+"""Structures grown without looking at any record: random trees, and refusals of learned ones."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Bools, Ints
+from mrf_matrix.base.arrays import (
+    Bools,
+    Ints,
+)
 from mrf_matrix.base.checks import check_integer, name_some, one_word, short_repr
 from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import (
-    Boxes,
-    check_growth,
-    forest_from_levels,
-    threshold_pattern,
-)
-from mrf_matrix.forests.forest import Forest, RandomState
+from mrf_matrix.forests.assembly import Boxes
+from mrf_matrix.forests.forest import Forest, RandomState, check_growth, forest_from_levels
+from mrf_matrix.forests.nodes import ARRAYS, threshold_pattern
+from mrf_matrix.mechanisms.statement import compose_budgets
 
 _SMALLER = "lower n_trees or max_depth, give fewer attributes, or coarsen the domain"
 
@@ -224,139 +224,103 @@ def attribute_indices(domain: Domain, attributes: Sequence[str | int], argument:
     return found
 
 
-MOST_CODES = 1 << 16
-"""Codes of an attribute that is cut: sides are written out, 64 KB each."""
-
-MOST_OF_ONE = 15
-"""Cuts of one attribute at most."""
+class LearnedStructureError(ValueError):
+    """A structure learned from records was given where only a public or paid-for one may be."""
 
 
-@dataclass(frozen=True)
-class Cut:
-    """The codes of one attribute in two.
-
-    Attributes
-    ----------
-    attribute : int
-        Its position in the domain.
-    sides : bytes
-        For each code 1 if it lies on the upper side, else 0.
-
-    Examples
-    --------
-    >>> Cut.of(3, np.array([False, True, True]))
-    Cut(codes 1, 2 of 3 of attribute 3 above)
-    """
-
-    attribute: int
-    sides: bytes
-
-    @classmethod
-    def of(cls, attribute: int, upper: Bools) -> "Cut":
-        return cls(attribute, np.ascontiguousarray(upper, dtype=np.bool_).tobytes())
-
-    @property
-    def upper(self) -> Bools:
-        """Whether each code lies on the upper side, shape (size,)."""
-        return np.frombuffer(self.sides, dtype=np.bool_)
-
-    def __repr__(self) -> str:
-        above = np.flatnonzero(self.upper)
-        codes = ", ".join(map(str, above[:4].tolist())) + (", ..." if len(above) > 4 else "")
-        return f"Cut(codes {codes} of {len(self.sides)} of attribute {self.attribute} above)"
-
-
-def public_cuts(domain: Domain, most: int, structure: np.random.Generator) -> tuple[Cut, ...]:
-    """Return different cuts, `most` of them at most; from the public domain alone.
-
-    Ordered codes are cut in the middle first, then each part in its middle, and so on. Others are
-    cut at random into as many on either side, then each code against the rest, then at random
-    again. Every attribute has its first cut before one has its second; if there are too many, it
-    is random which.
+def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool = False) -> None:
+    """Refuse a forest whose structure was learned from records.
 
     Parameters
     ----------
-    domain : Domain
-    most : int
-        1 or more.
-    structure : numpy.random.Generator
-        Draws what is random.
+    forest : Forest
+    purpose : str
+        What the structure was to be used for, for the message.
+    allow_spent : bool, default=False
+        Accept a structure that was grown privately: a release may go on from it, and claims what
+        the structure cost too. Planning without data may not.
+
+    Raises
+    ------
+    LearnedStructureError
+        If the forest was learned from records and is not accepted.
 
     Examples
     --------
-    >>> domain = Domain.from_sizes([8])
-    >>> [int(one.upper.sum()) for one in public_cuts(domain, 3, np.random.default_rng(0))]
-    [4, 2, 6]
+    >>> from mrf_matrix.domain import Domain
+    >>> from mrf_matrix.forests.random_trees import RandomTrees
+    >>> forest = RandomTrees(1, 1).grow(Domain.from_sizes([2]))
+    >>> check_structure_is_public(forest, "a plan without data")
     """
-    usable = usable_attributes(domain)
-    order = structure.permutation(usable).tolist()
-    sources = [_cuts_of(domain, i, structure) for i in order[:most]]  # each has a cut or more
-    return tuple(islice(_round_robin(sources), most))
-
-
-def number_of_cuts(domain: Domain) -> int:
-    """Return how many different public cuts there are at most; random ones may be fewer.
-
-    >>> from mrf_matrix.domain import Attribute
-    >>> ordered, named = Domain.from_sizes([8, 3]), Domain([Attribute("x", categories=list("abc"))])
-    >>> number_of_cuts(ordered), number_of_cuts(named)
-    (9, 3)
-    """
-    found = 0
-    for i in usable_attributes(domain):
-        size = domain.sizes[i]
-        halves = size - 1 if domain.attributes[i].is_ordered else (1 << min(size - 1, 10)) - 1
-        found += min(halves, MOST_OF_ONE)
-    return found
-
-
-def usable_attributes(domain: Domain) -> list[int]:
-    """Return the positions of attributes that can be cut: of two codes or more, not too many."""
-    return [i for i, size in enumerate(domain.sizes) if 1 < size <= MOST_CODES]
-
-
-def _round_robin(sources: list[Iterator[Cut]]) -> Iterator[Cut]:
-    """Yield one cut of every source, then another one, until there are none."""
-    while sources:
-        left = []
-        for source in sources:
-            if (cut := next(source, None)) is not None:
-                yield cut
-                left.append(source)
-        sources = left
-
-
-def _cuts_of(domain: Domain, i: int, structure: np.random.Generator) -> Iterator[Cut]:
-    """Yield different cuts of an attribute, the first code always below."""
-    size = domain.sizes[i]
-    sides = (
-        _ordered_sides(size)
-        if domain.attributes[i].is_ordered
-        else _unordered_sides(size, structure)
+    if not forest.is_data_dependent:
+        return
+    if not forest._is_learned:
+        if allow_spent:
+            return
+        spent, _ = compose_budgets(forest.provenance.spendings)
+        raise LearnedStructureError(
+            f"forest ({forest.source or 'learned'}) was grown from records at the cost of "
+            f"{spent}: {purpose} must not depend on records. Plan with a structure "
+            f"grown without data, such as RandomTrees or PureTrees."
+        )
+    raise LearnedStructureError(
+        f"forest ({forest.source or 'learned'}) was learned from records without a budget: its "
+        f"splits reveal them, so {purpose} over it would not be private, whatever the noise. Use a "
+        f"structure grown without data (RandomTrees, PureTrees), one that was grown privately, or "
+        f"epsilon=float('inf') for non-private work; if it was learned from public records only, "
+        f"say so where it is made: from_sklearn(..., provenance=Provenance.public('forest', why))."
     )
-    seen: set[Cut] = set()
-    for upper in islice(sides, 4 * MOST_OF_ONE):
-        cut = Cut.of(i, upper ^ upper[0])
-        if cut not in seen and len(seen) < MOST_OF_ONE:
-            seen.add(cut)
-            yield cut
 
 
-def _ordered_sides(size: int) -> Iterator[Bools]:
-    """Yield thresholds: the middle, then the middles of both parts, and so on."""
-    parts = [(0, size)]
-    while parts:
-        low, high = parts.pop(0)
-        middle = (low + high + 1) // 2
-        if low < middle < high:
-            yield np.arange(size) >= middle
-            parts += [(middle, high), (low, middle)]
+@runtime_checkable
+class PathSource(Protocol):
+    """Anything that grows a forest over a public domain, from no data.
+
+    A path source is a frozen dataclass of parameters; growing changes nothing in it, and the
+    same parameters, domain and integer `random_state` give the same forest in every process.
+    """
+
+    def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
+        """Return a forest over the domain."""
+        ...
 
 
-def _unordered_sides(size: int, structure: np.random.Generator) -> Iterator[Bools]:
-    """Yield a random half, each code against the rest, and random halves without end."""
-    yield structure.permutation(size) < size // 2
-    for code in structure.permutation(size)[:MOST_OF_ONE]:
-        yield np.arange(size) == code
-    while True:
-        yield structure.permutation(size) < size // 2
+def grow_public_forest(source: Any, domain: Domain, structure: np.random.Generator) -> Forest:
+    """Return the forest that a path source grows; where it states no provenance, it is public.
+
+    Whoever gives the source declares it to be so.
+    """
+    forest = source.grow(domain, structure)
+    if not isinstance(forest, Forest) or not forest.provenance.unknown:
+        return forest  # type: ignore[no-any-return]
+    arrays = {name: getattr(forest, name) for name in ARRAYS}
+    known = replace(forest.provenance, unknown=frozenset()) | FOREST
+    return Forest(
+        forest.domain, **arrays, provenance=known, source=forest.source,
+        allow_empty=forest.allow_empty,
+    )  # fmt: skip
+
+
+def check_asks_no_records(source: object) -> None:
+    """Refuse a path source that grows from records: a plan has none to give."""
+    if isinstance(source, Forest):
+        return
+    asked = signature(source.grow).parameters if hasattr(source, "grow") else {}
+    if "domain" not in asked or {"codes", "labels", "X", "y"} & set(asked):
+        raise LearnedStructureError(
+            f"forest={short_repr(source)}: expected a Forest, or a path source that grows from the "
+            f"public domain alone, such as RandomTrees or PureTrees. One that learns from records "
+            f"cannot be planned without data."
+        )
+
+
+def check_as_public(forest: Forest, domain: Domain) -> None:
+    """Refuse a forest over a domain that was read off records where the given one is public.
+
+    Raises LearnedStructureError: its splits are at edges that the records said.
+    """
+    if forest.domain.is_read_off and not domain.is_read_off:
+        raise LearnedStructureError(
+            "forest was grown over a domain that was read off records, and the domain beside it "
+            "is public: expected one that was grown over this domain."
+        )

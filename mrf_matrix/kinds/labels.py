@@ -20,9 +20,8 @@ from mrf_matrix.base.fields import (
     whole_numbers,
 )
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.forest import export_text
-from mrf_matrix.forests.label_tree import LabelTree
-from mrf_matrix.forests.random_trees import Cut, usable_attributes
+from mrf_matrix.forests.export import export_text
+from mrf_matrix.forests.label_tree import Cut, LabelTree, usable_attributes
 from mrf_matrix.kinds.model import Kind, PlanFields
 from mrf_matrix.kinds.tables import (
     ADDITIVE,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.checks import PrivateValue
-from mrf_matrix.forests.random_trees import Cut
+from mrf_matrix.forests.label_tree import Cut
 from strategies.operators import check_allocation
 
 CHUNK = 1 << 20  # sides that are held at once, 8 MB, and parts of them three times

@@ -57,8 +57,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.provenance import current_choice_provenance
 from mrf_matrix.base.work import Choice, enter_draw, tell
-from mrf_matrix.forests.label_tree import LabelTree
-from mrf_matrix.forests.random_trees import Cut
+from mrf_matrix.forests.label_tree import Cut, LabelTree
 from mrf_matrix.labels.cut_counts import JointCounts
 from mrf_matrix.labels.plan import DEEP
 from mrf_matrix.mechanisms.selection import Bits

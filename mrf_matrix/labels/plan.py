@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.random_trees import (
+from mrf_matrix.forests.label_tree import (
     MOST_CODES,
     Cut,
     number_of_cuts,

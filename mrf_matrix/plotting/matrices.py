@@ -14,7 +14,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.forest import condition
+from mrf_matrix.forests.export import condition
 from mrf_matrix.planning import Plan
 from mrf_matrix.plotting.strategies import common_norm
 from mrf_matrix.plotting.style import (

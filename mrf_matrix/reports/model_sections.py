@@ -10,7 +10,7 @@ import numpy as np
 from mrf_matrix.base.checks import format_number
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.forest import condition
+from mrf_matrix.forests.export import condition
 from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ResidualPosterior

@@ -27,7 +27,7 @@ from mrf_matrix.forests.growth.private import (
     private_levels,
 )
 from mrf_matrix.forests.growth.records import Records
-from mrf_matrix.forests.partition import leaf_masks
+from mrf_matrix.forests.nodes import leaf_masks
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.ledger.payers import charge_together
 from mrf_matrix.mechanisms.selection import Bits

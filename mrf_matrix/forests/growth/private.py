@@ -35,8 +35,10 @@ from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import Boxes, check_growth, threshold_pattern
+from mrf_matrix.forests.assembly import Boxes
+from mrf_matrix.forests.forest import check_growth
 from mrf_matrix.forests.growth.growth import Impurity
+from mrf_matrix.forests.nodes import threshold_pattern
 from mrf_matrix.mechanisms.selection import LARGEST_GAP, Bits, Rate, select
 
 Score = Literal["normalized", "majority"]

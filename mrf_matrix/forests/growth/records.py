@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.columns import checked_codes
+from mrf_matrix.domain.columns import checked_codes, plain_array
 from mrf_matrix.forests.growth.growth import Impurity
-from mrf_matrix.forests.nodes import checked_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,3 +178,22 @@ class Records(PrivateValue):
             above = np.searchsorted(centres, middle, side="right")
             threshold[rows] = np.clip(above, low[rows] + 1, high[rows])
         return threshold
+
+
+def checked_labels(labels: object, n_records: int, n_classes: int | None = None) -> AnyInts:
+    """Return class codes as integers, shape (N,), each from 0 to ``n_classes - 1`` if told.
+
+    Raises ValueError if their shape, type or range is wrong.
+    """
+    given = plain_array("labels", labels)
+    if given.shape != (n_records,) or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"labels has the wrong shape, or type {given.dtype}: expected integers, one class code "
+            f"a record (domain.encode_target(y))."
+        )
+    if n_classes is not None and n_records and (given.min() < 0 or given.max() >= n_classes):
+        raise ValueError(
+            f"labels leave the classes: expected 0 to {n_classes - 1}. "
+            f"Encode them with domain.encode_target(y)."
+        )
+    return given

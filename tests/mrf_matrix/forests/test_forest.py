@@ -485,7 +485,7 @@ def test_a_branch_that_no_cell_reaches(first, second, is_empty):
 def test_empty_branches_are_found_in_every_chunk_of_trees(monkeypatch):
     domain = Domain.from_sizes([6, 5])
     forest = RandomTrees(40, 4, "binary").grow(domain, random_state=0)
-    monkeypatch.setattr("mrf_matrix.forests.partition._CHUNK", 10)
+    monkeypatch.setattr("mrf_matrix.forests.partition.CHUNK", 10)
     assert replace(forest) == forest
     # turn the last repeated threshold around: its right branch starts where nothing arrives
     broken = forest.pattern.copy()

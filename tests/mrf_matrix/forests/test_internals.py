@@ -24,6 +24,7 @@ from mrf_matrix.forests import (
 )
 from mrf_matrix.forests.assembly import graft
 from mrf_matrix.forests.ensembles import balanced_blocks
+from mrf_matrix.forests.forest import BLOCK, ROWS
 from mrf_matrix.forests.growth import grow as grow_module
 from mrf_matrix.forests.growth import level as level_module
 from mrf_matrix.forests.growth import private as private_sizes
@@ -46,8 +47,8 @@ from mrf_matrix.forests.growth.level import choose_in_groups, choose_rows, publi
 from mrf_matrix.forests.growth.private import Candidates, GrowthSizes
 from mrf_matrix.forests.growth.records import Items
 from mrf_matrix.forests.growth.search import find_code_cuts
-from mrf_matrix.forests.nodes import BLOCK, ROWS
-from mrf_matrix.forests.partition import _check_runs, _check_sets, nearest_same_attribute
+from mrf_matrix.forests.nodes import nearest_same_attribute
+from mrf_matrix.forests.partition import _check_runs, _check_sets
 from mrf_matrix.forests.random_trees import draw_available
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.selection import Bits, Rate, coin_exp, probabilities, select

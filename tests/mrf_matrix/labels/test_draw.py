@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mrf_matrix import Domain
-from mrf_matrix.forests.label_tree import LabelTree
-from mrf_matrix.forests.random_trees import public_cuts
+from mrf_matrix.forests.label_tree import LabelTree, public_cuts
 from mrf_matrix.labels import cut_counts as joint
 from mrf_matrix.labels import draw as module
 from mrf_matrix.labels.cut_counts import joint_counts

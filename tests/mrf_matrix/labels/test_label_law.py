@@ -9,8 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit
 
-from mrf_matrix.forests.label_tree import LabelTree
-from mrf_matrix.forests.random_trees import Cut
+from mrf_matrix.forests.label_tree import Cut, LabelTree
 from mrf_matrix.labels import posterior as law
 from mrf_matrix.labels.plan import CONCENTRATIONS, MOST_CLASSES
 from mrf_matrix.labels.posterior import MOST_NUMBERS

@@ -11,8 +11,7 @@ from scipy.stats import beta
 
 from mrf_matrix import Domain
 from mrf_matrix.estimators import LabelTreeClassifier
-from mrf_matrix.forests.label_tree import LabelTree
-from mrf_matrix.forests.random_trees import number_of_cuts
+from mrf_matrix.forests.label_tree import LabelTree, number_of_cuts
 from mrf_matrix.kinds.labels import TreeCells
 from mrf_matrix.labels.plan import (
     BELOW,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain
-from mrf_matrix.forests.random_trees import public_cuts
+from mrf_matrix.forests.label_tree import public_cuts
 from mrf_matrix.labels import draw as module
 from mrf_matrix.labels.cut_counts import joint_counts
 from mrf_matrix.labels.draw import (

@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from mrf_matrix.forests.label_tree import CellTable, LabelTree
-from mrf_matrix.forests.random_trees import Cut
+from mrf_matrix.forests.label_tree import CellTable, Cut, LabelTree
 from mrf_matrix.kinds.tables import ADDITIVE
 from mrf_matrix.labels.posterior import label_evidence
 from mrf_matrix.posterior import (

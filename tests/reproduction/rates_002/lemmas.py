@@ -19,7 +19,7 @@ from mrf_matrix.forests import (
     height_tail_bounds,
 )
 from mrf_matrix.forests.cell_laws import BIAU
-from mrf_matrix.forests.partition import leaf_masks
+from mrf_matrix.forests.nodes import leaf_masks
 from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy_axes
 
 LAW = "No release: laws of trees that see no record."

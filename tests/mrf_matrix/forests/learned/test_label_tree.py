@@ -13,11 +13,12 @@ from scipy import stats
 
 from mrf_matrix import Attribute, Domain
 from mrf_matrix.forests import label_tree
-from mrf_matrix.forests.label_tree import CellTable, LabelTree
-from mrf_matrix.forests.random_trees import (
+from mrf_matrix.forests.label_tree import (
     MOST_CODES,
     MOST_OF_ONE,
+    CellTable,
     Cut,
+    LabelTree,
     public_cuts,
     usable_attributes,
 )

@@ -179,7 +179,7 @@ def test_depth_is_at_most_what_the_attributes_allow():
 
 @pytest.mark.parametrize("splits", ["multiway", "binary"])
 def test_growth_stops_before_a_level_too_large(splits, monkeypatch):
-    monkeypatch.setattr("mrf_matrix.forests.assembly.MOST_NODES", 1000)
+    monkeypatch.setattr("mrf_matrix.forests.forest.MOST_NODES", 1000)
     domain = Domain.from_sizes([4] * 12)
     assert RandomTrees(1, 4, splits).grow(domain).n_nodes <= 1000
     with pytest.raises(ValueError, match="limit of 1,000: lower n_trees or max_depth"):
