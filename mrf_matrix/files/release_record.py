@@ -36,7 +36,6 @@ from mrf_matrix.mechanisms.budget import (
     squared_factor,
 )
 from mrf_matrix.mechanisms.counts import check_columns, checked_sizes
-from mrf_matrix.mechanisms.integer_entries import check_entries, is_nonnegative
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, noise_for
 from mrf_matrix.mechanisms.measurement.release import (
     NOISE_KINDS,
@@ -46,7 +45,12 @@ from mrf_matrix.mechanisms.measurement.release import (
     Release,
 )
 from mrf_matrix.mechanisms.noise import NoiseLaw
-from mrf_matrix.mechanisms.rounding import RoundedStrategy, integer_form
+from mrf_matrix.mechanisms.rounding import (
+    RoundedStrategy,
+    check_entries,
+    integer_form,
+    is_nonnegative,
+)
 from mrf_matrix.mechanisms.shared_noise import SharedDiscreteGaussian, SharedDiscreteLaplace
 from mrf_matrix.mechanisms.statement import Claim, budget_of, provenance_of, provenance_to_dict
 from strategies.operator_files import decode, encode

@@ -6,12 +6,15 @@ a forest's paths) are taken as they are. Others are multiplied by a power of two
 their largest column norm is near 2**30 ("l1") or 2**24 ("l2"): one unit is that small a part of
 the sensitivity, and the loss changes by far less than one part in a thousand.
 
-*Tables with a factor an attribute* have factors of a few bits, weights with the rest. The column
-norm of a set is its weight times those of its factors, so the factors of the largest sets share
-the bits of an entry. Rounding a factor moves its columns' norms to both sides, and the largest is
-what noise pays for: entries go towards zero in the columns where it would rise.
+A structure is built from arrays of numbers: weights, factors, explicit entries. Where all of
+them are integers so is every entry, and where none is negative none of the entries is. The
+converse does not hold, and need not: both are proofs, not decisions.
+
+Sums of 64-bit integers wrap around without a word. A strategy that was rounded here is known not
+to come near; one from a file may be made to, so that its sensitivity would be computed too small.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, log2, prod
@@ -20,12 +23,11 @@ import numpy as np
 from scipy import sparse
 
 from mrf_matrix.base.arrays import Bools, Longs, Values
-from mrf_matrix.mechanisms.integer_entries import (
+from mrf_matrix.mechanisms.factor_rounding import (
+    Framed,
     IntegerForm,
-    defining_numbers,
-    is_integral,
-    loses_weights,
-    rounded_product,
+    framed_form,
+    rounds_by_factors,
 )
 from strategies.operators import (
     Dense,
@@ -41,22 +43,79 @@ from strategies.operators import (
     RowKronecker,
     RowScaled,
     Scaled,
+    Semiseparable,
     Sparse,
     Stack,
     TableStack,
     Toeplitz,
+    Transposed,
     WeightedKronecker,
 )
 from strategies.operators.base.recovery import factorise, is_explicit
 from strategies.problem.strategy import to_unit
 
-WEIGHT_BITS = 5
-"""Bits of a typical weight of the largest sets: an error of e in one raises the loss by e²."""
-FAINT_BITS = 5  # by which rows are fainter that only keep a frame's span
-LEAST_BITS, MOST_BITS = 4, 20  # of a factor's largest column norm
+
+def defining_numbers(operator: Operator) -> Iterator[Values]:
+    """Yield the arrays of numbers that a strategy is made of; zeros and ones may be left out."""
+    match operator:
+        case Dense():
+            yield operator.array
+        case Sparse():
+            yield operator.matrix.data
+        case Marginals():
+            yield np.asarray(operator.weights)
+        case ObliqueResiduals() | ProductMarginals():
+            yield np.asarray(operator.weights)
+            yield from _all_numbers(operator.factors)
+        case Toeplitz():
+            yield operator.coefficients
+        case Semiseparable():  # entries are sums of products of these
+            yield operator.outputs
+            yield operator.factors
+        case Scaled():
+            yield np.asarray([operator.weight])
+            yield from defining_numbers(operator.inner)
+        case RowScaled():
+            yield operator.weights
+            yield from defining_numbers(operator.inner)
+        case Stack() | TableStack():
+            yield from _all_numbers(operator.blocks)
+        case Kronecker():
+            yield from _all_numbers(operator.factors)
+        case Product():
+            yield from _all_numbers((operator.left, operator.right))
+        case Transposed():
+            yield from defining_numbers(operator.inner)
+        case _ if not operator.is_binary:
+            form = operator.compact()
+            yield form if isinstance(form, np.ndarray) else form.data
 
 
-Framed = ObliqueResiduals | ProductMarginals
+def _all_numbers(parts: Iterable[Operator]) -> Iterator[Values]:
+    for part in parts:
+        yield from defining_numbers(part)
+
+
+def is_integral(operator: Operator) -> bool:
+    """Tell whether the structure proves that every entry is an integer."""
+    return all(np.array_equal(part, np.rint(part)) for part in defining_numbers(operator))
+
+
+def is_nonnegative(operator: Operator) -> bool:
+    """Tell whether the structure proves that no entry is negative."""
+    return all(bool((part >= 0).all()) for part in defining_numbers(operator))
+
+
+def rounded_product(values: Values, factor: float) -> tuple[Longs, bool]:
+    """Return ``round(factor * values)`` and whether nothing was lost."""
+    product = factor * values
+    nearest = np.rint(product)
+    return nearest.astype(np.int64), bool(np.array_equal(nearest, product))
+
+
+def loses_weights(weights: object, values: Longs) -> bool:
+    """Tell whether a weight was rounded to zero."""
+    return bool(((np.asarray(weights) != 0) & (values == 0)).any())
 
 
 def integer_form(operator: Operator, factor: float) -> IntegerForm:
@@ -199,11 +258,9 @@ FACTORED_BITS = 40
 """The same for Kronecker products, whose factors are rounded one by one and share the bits, and
 for differences of codes, whose weights stand beside entries as large as their tables."""
 
-LARGEST_BITS = 62
-"""The same for Kronecker products of integers, whose sensitivity is a Python integer."""
+LARGEST_BITS = 62  # for Kronecker products of integers, whose sensitivity is a Python integer
 
-SHORT_BITS = 12
-"""Powers of two up to this are tried first, in case they turn every entry into an integer."""
+SHORT_BITS = 12  # powers of two up to this are tried first, in case they make integers of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,8 +384,7 @@ def _bits(matrix: Operator, norm: Norm) -> int:
         plain = matrix.with_weights([1] * len(matrix.weights))
         return min(FACTORED_BITS, PRECISION_BITS + plain.largest_entry().bit_length())
     parts = matrix.blocks if isinstance(matrix, JointMarginals) else (matrix,)
-    framed = ObliqueResiduals, ProductMarginals
-    if all(isinstance(one, framed) and rounds_by_factors(one) for one in parts):
+    if all(isinstance(one, Framed) and rounds_by_factors(one) for one in parts):
         return FACTORED_BITS
     if norm == "l1":
         return PRECISION_BITS
@@ -345,96 +401,49 @@ def _is_integral_at(matrix: Operator, factor: float) -> bool:
     )
 
 
-def framed_form(operator: Framed, factor: float) -> IntegerForm:
-    """Return integer weights over factors of integers; those of integers stay as they are.
+LARGEST = 2**62  # entries and partial sums of entries stay below this
 
-    Many attributes leave a factor few bits: it is lossy where faint codes then have no column of
-    their own.
+
+def entry_bound(operator: Operator) -> int:
+    """Return a number that no absolute entry of an integer strategy exceeds.
+
+    Raises ValueError if a number that defines the strategy is no integer, or a structure has no
+    rule.
     """
-    norm: Norm = "l2" if isinstance(operator, ObliqueResiduals) else "l1"
-    real = [part.array.dtype.kind == "f" for part in operator.factors]
-    bits = factor_bits(operator, factor, real, norm)
-    factors, scales = [], []
-    for i, part in enumerate(operator.factors):
-        scale = 2.0**bits / (part.sensitivity(norm) or 1.0) if real[i] else 1.0
-        values = scale * part.array
-        if isinstance(operator, ObliqueResiduals) and real[i] and not operator.spans_attribute(i):
-            values = np.vstack([values, 2.0 ** (bits - FAINT_BITS) * missing_directions(values)])
-        factors.append(Dense(rounded_columns(values, norm)) if real[i] else part)
-        scales.append(scale)
-    exact = [
-        factor * weight / float(np.prod([scales[i] for i in chosen]))
-        for weight, chosen in zip(operator.weights, operator.attribute_sets, strict=True)
-    ]
-    weights = [max(1, round(value)) if value else 0 for value in exact]
-    matrix = type(operator)(factors, operator.attribute_sets, weights)
-    is_exact = not any(real) and weights == exact
-    return IntegerForm(matrix, is_exact, is_lossy=any(real) and loses_rank(matrix, operator, real))
+    match operator:
+        case Dense() | Sparse() | Marginals() | Toeplitz():
+            return largest_magnitude(next(defining_numbers(operator)))
+        case ObliqueResiduals() | ProductMarginals():
+            return operator.largest_entry()
+        case Scaled() | RowScaled():
+            weights = next(defining_numbers(operator))
+            return largest_magnitude(weights) * entry_bound(operator.inner)
+        case Stack() | TableStack():
+            return max(map(entry_bound, operator.blocks))
+        case Kronecker():
+            return prod(map(entry_bound, operator.factors))
+        case Product():
+            both = entry_bound(operator.left) * entry_bound(operator.right)
+            summed = 1 if isinstance(operator.right, Grouping) else operator.left.shape[1]
+            return both * summed
+        case Transposed():
+            return entry_bound(operator.inner)
+        case _ if operator.is_binary:
+            return 1
+    raise ValueError(f"{operator!r} is no strategy of integers: expected a rounded one.")
 
 
-def loses_rank(rounded: Framed, operator: Framed, real: list[bool]) -> bool:
-    """Tell whether rounding made codes alike, or rows of a factor depend on others."""
-    if rounded.frame_inverses is None or operator.frame_inverses is None:
-        return True
-    used = {i for chosen in rounded.attribute_sets for i in chosen if real[i]}
-    if isinstance(rounded, ObliqueResiduals):  # whose frames are to span all codes
-        return not all(map(rounded.spans_attribute, used))
-    both = zip(rounded.frame_inverses, operator.frame_inverses, strict=True)
-    return any(one.shape != other.shape for one, other in both)  # a column a class
+def largest_magnitude(numbers: Values) -> int:
+    if numbers.dtype.kind != "i":
+        raise ValueError(f"the strategy has entries of type {numbers.dtype}: expected integers.")
+    if not numbers.size:
+        return 0
+    return max(int(numbers.max()), -int(numbers.min()))
 
 
-def missing_directions(rows: Values) -> Values:
-    """Return an orthonormal basis of what rows and the ones do not reach.
-
-    Faint rows along it keep the frame's span through rounding: all that it has a row for.
-    """
-    n = rows.shape[1]
-    whole = np.vstack([np.full((1, n), np.abs(rows).max(initial=1.0)), rows])
-    _, lengths, right = np.linalg.svd(whole)
-    rank = int(np.count_nonzero(lengths > 1e-9 * lengths[0]))
-    return np.asarray(right[rank:])
-
-
-def factor_bits(operator: Framed, factor: float, real: list[bool], norm: Norm) -> int:
-    """Return the bits of every factor that the largest sets leave room for."""
-    most = max(sum(real[i] for i in chosen) for chosen in operator.attribute_sets)
-    whole = log2(factor * operator.sensitivity(norm)) - log2(len(operator.weights)) / 2
-    return max(LEAST_BITS, min(MOST_BITS, int((whole - WEIGHT_BITS) / max(most, 1))))
-
-
-def rounds_by_factors(operator: Framed) -> bool:
-    """Tell whether factors rounded with enough bits reach the same rows, or are integers already.
-
-    Product marginals do where their factors tell classes of codes apart; with few bits a form may
-    still be lossy, and says so. Oblique residuals do
-    where each set measured has all below it: frames that span all codes of an attribute then reach
-    all tables below the sets, whatever their rows are.
-    """
-    if operator.is_integral:
-        return True
-    if operator.frame_inverses is None or isinstance(operator, ProductMarginals):
-        return operator.frame_inverses is not None
-    pairs = zip(operator.attribute_sets, operator.weights, strict=True)
-    measured = {chosen for chosen, weight in pairs if weight}
-    smaller = (tuple(j for j in s if j != i) for s in measured for i in s)
-    return all(one in measured for one in smaller)
-
-
-def rounded_columns(values: Values, norm: Norm) -> Longs:
-    """Return entries rounded so that no column's norm is above the largest before.
-
-    Where the nearest integers exceed it, those entries go towards zero for which it is the least
-    change.
-    """
-    power = 1 if norm == "l1" else 2
-    nearest = np.rint(values)
-    sizes, rounded = np.abs(values), np.abs(nearest)
-    excess = (rounded**power).sum(axis=0) - (sizes**power).sum(axis=0).max()
-    raised = rounded > sizes
-    order = np.argsort(np.where(raised, rounded - sizes, -1.0), axis=0)[::-1]
-    steps = rounded**power - (rounded - 1.0) ** power
-    gains = np.take_along_axis(np.where(raised, steps, 0.0), order, axis=0)
-    before = np.cumsum(gains, axis=0) - gains
-    lowered = np.zeros(values.shape, dtype=bool)
-    np.put_along_axis(lowered, order, (before < excess) & (gains > 0), axis=0)
-    return np.asarray(nearest - np.sign(nearest) * lowered, dtype=np.int64)
+def check_entries(operator: Operator) -> None:
+    """Refuse a strategy whose entries are no integers, or might not be exact in 64 bits."""
+    bound = entry_bound(operator)
+    if bound >= LARGEST:
+        size = f"entries of up to {bound:.3g}" if bound < 10**300 else "endless entries"
+        raise ValueError(f"the strategy has {size}: expected less than 2**62.")

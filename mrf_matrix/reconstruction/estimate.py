@@ -18,12 +18,12 @@ from mrf_matrix.base.provenance import join
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.integer_entries import is_integral
 from mrf_matrix.mechanisms.measurement.least_squares import (
     checked_workload,
     determined_estimate,
     recovered_squares,
 )
+from mrf_matrix.mechanisms.rounding import is_integral
 from mrf_matrix.mechanisms.statement import Claim
 from strategies.operators import (
     Dense,

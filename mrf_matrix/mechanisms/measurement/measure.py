@@ -15,7 +15,6 @@ from mrf_matrix.base.work import enter_draw, save_draw
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts import CellCounts, check_columns
-from mrf_matrix.mechanisms.integer_entries import is_integral
 from mrf_matrix.mechanisms.measurement.least_squares import (
     check_determined,
     checked_workload,
@@ -31,6 +30,7 @@ from mrf_matrix.mechanisms.measurement.release import (
     Release,
     checked_release,
 )
+from mrf_matrix.mechanisms.rounding import is_integral
 from mrf_matrix.mechanisms.tally import LeafCounts
 from strategies.operators import Operator
 

@@ -1,5 +1,6 @@
 """A calibrated mechanism: a rounded strategy and the noise it needs. All of it is public."""
 
+import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -15,7 +16,6 @@ from mrf_matrix.mechanisms.budget import (
     checked_neighboring,
     squared_factor,
 )
-from mrf_matrix.mechanisms.integer_entries import is_nonnegative, is_ours
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
 from mrf_matrix.mechanisms.noise import (
     DiscreteGaussian,
@@ -26,6 +26,7 @@ from mrf_matrix.mechanisms.noise import (
 from mrf_matrix.mechanisms.rounding import (
     RoundedStrategy,
     exact_column_sum,
+    is_nonnegative,
     round_strategy,
 )
 from mrf_matrix.mechanisms.shared_noise import SharedDiscreteGaussian, SharedDiscreteLaplace
@@ -325,3 +326,21 @@ def same_measurement(one: Mechanism, other: Mechanism) -> bool:
     (tree, arrays), (second, found) = (encode(each.rounded.matrix, "") for each in (one, other))
     same = tree == second and one.rounded.scale == other.rounded.scale
     return same and all(np.array_equal(values, found[name]) for name, values in arrays.items())
+
+
+def is_ours(operator: Operator) -> bool:
+    """Tell whether a strategy and all that it is made of are of `strategies`' own classes.
+
+    A stranger's class may answer anything where it is asked for its sensitivity or its columns.
+    """
+    kind, home = type(operator), sys.modules.get(type(operator).__module__)
+    is_known = kind.__module__.startswith("strategies.") and vars(home).get(kind.__name__) is kind
+    if not is_known or any(callable(getattr(kind, name, None)) for name in vars(operator)):
+        return False  # another's class, or a method that was put over ours
+    held = (
+        part
+        for value in vars(operator).values()
+        for part in (value if isinstance(value, list | tuple) else (value,))
+        if isinstance(part, Operator) and part is not operator
+    )
+    return all(map(is_ours, held))

@@ -44,7 +44,6 @@ from mrf_matrix.mechanisms import (
     count_cells,
 )
 from mrf_matrix.mechanisms.budget import claimed_budget, claiming_budgets
-from mrf_matrix.mechanisms.integer_entries import check_entries, entry_bound
 from mrf_matrix.mechanisms.ledger.filter_state import (
     PrivacyFilter,
     filter_state_of,
@@ -54,6 +53,7 @@ from mrf_matrix.mechanisms.ledger.filter_state import (
 )
 from mrf_matrix.mechanisms.ledger.rules import describe_charges
 from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
+from mrf_matrix.mechanisms.rounding import check_entries, entry_bound
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.mechanisms.shared_noise import (
     cumulative,
