@@ -29,7 +29,7 @@ from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning.auto import AutoPlan, auto_plan, plan_after_imbalance
-from mrf_matrix.planning.auto.forest_plan import forest_plan, single_attributes, tables_of
+from mrf_matrix.planning.auto.plan import forest_plan, single_attributes, tables_of
 from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.planning.plans.block_part import check_block
 from mrf_matrix.planning.plans.cost import check_cost, weigh_whole

@@ -45,7 +45,7 @@ from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts import check_private_allocation
 from mrf_matrix.mechanisms.selection import Bits
-from mrf_matrix.planning.auto.forest_plan import PooledPlan, split_budget
+from mrf_matrix.planning.auto.pooled_plan import PooledPlan, split_budget
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Data, Places, needs_records

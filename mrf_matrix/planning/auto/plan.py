@@ -1,28 +1,31 @@
-"""The plan of a `PrivateForestClassifier`: the row of the table that holds, and what it hangs on.
+"""The plan of a `PrivateForestClassifier`: the rule that holds, what it hangs on, and its forest.
 
 It is planned again once a private choice has said how rare the rarer of two classes is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from mrf_matrix.base.checks import checked_n_records, name_few, structure_generator
+import numpy as np
+
+from mrf_matrix.base.checks import name_few, structure_generator
+from mrf_matrix.base.provenance import NOTHING, ChosenTuple, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
+from mrf_matrix.forests.ensembles import Block
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.mechanisms.budget import checked_neighboring, choice_epsilon, claiming_budgets
-from mrf_matrix.planning.auto.choices import Screening, budget_after_screening, plan_balance
-from mrf_matrix.planning.auto.forest_plan import (
-    ForestPlan,
-    PooledPlan,
-    forest_plan,
-    pooled_plan,
-    pooling_budget,
+from mrf_matrix.mechanisms.budget import (
+    checked_neighboring,
+    choice_epsilon,
+    claiming_budgets,
+    squared_factor,
 )
+from mrf_matrix.planning.auto.choices import Screening, budget_after_screening, plan_balance
+from mrf_matrix.planning.auto.pooled_plan import PooledPlan, pooled_plan
 from mrf_matrix.planning.auto.rules import (
     FORESTS,
     NOISES,
@@ -37,15 +40,20 @@ from mrf_matrix.planning.auto.rules import (
     row_for,
     signal_text,
 )
+from mrf_matrix.planning.plans.block_design import choose_blocks
+from mrf_matrix.planning.plans.block_part import check_block, tables_plan
+from mrf_matrix.planning.plans.cost import check_cost
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.signal_to_noise import Verdict, verdict_of
 from mrf_matrix.release.plan import Deferred
+from mrf_matrix.release.plan import Plan as ReleasePlan
 from mrf_matrix.release.step_table import Amount, AnnouncedStep, StepTable
-from mrf_matrix.residual.sequence import ResidualPlan, residual_plan, sequence_budget
+from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
+from strategies.operators import MemoryCapError
 
-TABLE = "`RULES` of mrf_matrix.planning, printed in docs/private/choices.md"
-"""Where the rules stand."""
+ForestPlan = Plan | ResidualPlan | LabelPlan | PooledPlan
 
 
 @dataclass(frozen=True)
@@ -111,11 +119,8 @@ class AutoPlan(StepTable):
     def choices(self) -> tuple[ResidualStep, ...]:
         """Every choice before the forest that has been planned, in the order they are made."""
         first = None if self.announced is None else self.announced.balance
-        screening = self.screening
-        return (
-            *(() if first is None else (first,)),
-            *(() if screening is None else screening.steps),
-        )
+        later = () if self.screening is None else self.screening.steps
+        return later if first is None else (first, *later)
 
     @property
     def makes_choices(self) -> bool:
@@ -205,9 +210,14 @@ class AutoPlan(StepTable):
         facts = self.facts.in_words("records of even classes" if self.is_rare else "records")
         told = (
             f"Chosen: {self.name}, for {facts}. This is row {self.row + 1} of the table of rules "
-            f"({TABLE}): {rule.condition}. The kind's lead on public data sets, in percentage "
-            f"points of right labels: {rule.worth}.{self._neighbour_words}"
+            f"(`RULES` of mrf_matrix.planning, printed in docs/private/choices.md): "
+            f"{rule.condition}. The kind's lead on public data sets, in percentage points of right "
+            f"labels: {rule.worth}."
         )
+        if (below := self.below) is not None:
+            told += f" With a signal up to {signal_text(below[0])}: {below[1]}."
+        if (above := self.above) is not None:
+            told += f" With a signal from {signal_text(above[0])}: {above[1]}."
         if self.even_records is not None and self.measured in POOLS:
             told += " A private choice of how rare the rarer class is left the tree: not very rare."
         elif self.even_records is not None:
@@ -243,24 +253,10 @@ class AutoPlan(StepTable):
         """The signal from which there is another kind, and that kind; None where none is near."""
         return neighbour(self.facts, above=True)
 
-    @property
-    def _neighbour_words(self) -> str:
-        """At which signals other kinds begin."""
-        told = ""
-        if (below := self.below) is not None:
-            told += f" With a signal up to {signal_text(below[0])}: {below[1]}."
-        if (above := self.above) is not None:
-            told += f" With a signal from {signal_text(above[0])}: {above[1]}."
-        return told
-
-    @property
-    def _signal(self) -> float | None:
-        known = self.n_records is not None and not self.facts.budget.is_infinite
-        return self.facts.signal if known else None
-
     def to_dict(self) -> dict[str, object]:
         """Return the plan's figures as plain values, ready for JSON."""
         below, above = self.below, self.above
+        known = self.n_records is not None and not self.facts.budget.is_infinite
         return {
             "kind": "auto",
             **self.claim_fields(),
@@ -271,7 +267,7 @@ class AutoPlan(StepTable):
             "forest": self.name,
             "measured": self.measured,
             "screened": self.screening is not None,
-            "signal": self._signal,
+            "signal": self.facts.signal if known else None,
             "row": self.row + 1,
             "rule": self.rule.to_dict(),
             "below": None if below is None else {"forest": below[1], "up_to": below[0]},
@@ -332,7 +328,9 @@ def auto_plan(
         made = replace(made, balance=balance)
     if not records:
         made = replace(made, left_out="residuals" if tables else "residuals and screening")
-    return replace(made, coarser=_coarser_names(given, domain), random_state=random_state)
+    sizes = zip(given.names, given.sizes, domain.sizes, strict=True)
+    coarser = tuple(name for name, before, after in sizes if after < before)
+    return replace(made, coarser=coarser, random_state=random_state)
 
 
 def _plan_by_rules(facts: Facts, delta: float) -> AutoPlan:
@@ -344,11 +342,6 @@ def _plan_by_rules(facts: Facts, delta: float) -> AutoPlan:
     if screening is not None and screening.enough is not None and facts.suits_residuals:
         measured = "additive"
     return AutoPlan(facts, row, share, measured, delta, screening)
-
-
-def _coarser_names(given: Domain, coarse: Domain) -> tuple[str, ...]:
-    pairs = zip(given.names, given.sizes, coarse.sizes, strict=True)
-    return tuple(name for name, before, after in pairs if after < before)
 
 
 def plan_after_imbalance(plan: AutoPlan, even: int) -> AutoPlan:
@@ -376,8 +369,72 @@ def plan_after_imbalance(plan: AutoPlan, even: int) -> AutoPlan:
     )  # fmt: skip
 
 
+def forest_plan(
+    plan: AutoPlan,
+    kept: tuple[int, ...] | None,
+    random_state: Any,
+    provenance: Provenance = NOTHING,
+) -> ForestPlan:
+    """Return the plan of the forest that an `AutoPlan` takes, over attributes that were kept."""
+    structure, measured = structure_generator(random_state), plan.measured
+    known: Any = {"n_records": plan.n_records, "neighboring": plan.neighboring}
+    if measured == "labels":
+        return label_plan(plan.domain, plan.rest, structure, **known)
+    if measured in POOLS:
+        residuals = measured in OF_RESIDUALS
+        return pooled_plan(plan.domain, plan.rest, random_state, residuals=residuals, **known)
+    if kept is None and measured == "additive":
+        even = plan.even_records
+        return residual_plan(plan.domain, plan.rest, structure, even_records=even, **known)
+    if kept is None and plan.even_records is not None:
+        kept = tuple(range(plan.domain.n_attributes))
+    blocks = None
+    if kept is not None:
+        blocks = ChosenTuple(blocks_of(plan, kept, structure), provenance)
+    return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
+
+
+def tables_of(plan: AutoPlan, budget: Budget, blocks: list[Block] | None) -> Plan:
+    """Return the plan of a posterior forest: of given blocks, or of those it would choose."""
+    return tables_plan(
+        plan.domain, budget, np.random.default_rng(0), n_records=plan.n_records,
+        neighboring=plan.neighboring, blocks=blocks,
+    )  # fmt: skip
+
+
+def blocks_of(
+    plan: AutoPlan, chosen: tuple[int, ...], structure: np.random.Generator
+) -> list[Block]:
+    """Return the blocks of chosen attributes: decided by public numbers and the choices.
+
+    Attributes stand alone, as was checked before, where a design for few records does not fit.
+    """
+    domain, budget = plan.domain, plan.rest
+    design = choose_blocks(
+        [domain.sizes[i] for i in chosen],
+        domain.n_classes,
+        budget,
+        plan.even_records or plan.n_records,
+        structure,
+        squared_factor=squared_factor(plan.neighboring, budget.norm, nonnegative=True),
+    )
+    blocks: list[Block] = [tuple(chosen[i] for i in block) for block in design.blocks]
+    try:
+        for block in blocks:
+            check_block(domain, block, domain.n_classes)
+        check_cost(tables_of(plan, budget, blocks))
+    except MemoryCapError:
+        return single_attributes(plan, chosen)
+    return blocks
+
+
+def single_attributes(plan: AutoPlan, attributes: Iterable[int]) -> list[Block]:
+    """Return a block for each attribute of more than one code."""
+    return [(i,) for i in attributes if plan.domain.sizes[i] > 1]
+
+
 def deferred_step(
-    plan: Any, choices: Sequence[ResidualStep], screening: Screening | None
+    plan: ReleasePlan, choices: Sequence[ResidualStep], screening: Screening | None
 ) -> Deferred:
     """Return the share for what choices pick: tables of what screening keeps, or of each attribute.
 
@@ -389,46 +446,3 @@ def deferred_step(
     used = sum(size > 1 for size in plan.domain.sizes)
     many = used if screening is None else len(screening.choices)
     return Deferred("what follows the choices", left, plan.neighboring, many)
-
-
-ClaimPlan = AutoPlan | ResidualPlan | LabelPlan | PooledPlan
-CLAIM = ("epsilon", "rho", "delta", "n_records", "neighboring", "random_state")
-
-
-def claim_of(estimator: object) -> dict[str, Any]:
-    """Return what an estimator was told of its claim, and of public numbers."""
-    return {name: getattr(estimator, name) for name in CLAIM}
-
-
-def plan_of_claim(
-    kind: str,
-    domain: Domain,
-    *,
-    epsilon: Any = None,
-    rho: Any = None,
-    delta: Any = 0,
-    n_records: int | None = None,
-    neighboring: str = "add_remove",
-    random_state: object = None,
-    beside: str = "tables",
-) -> Any:
-    """Return the `ClaimPlan` of a kind, under the law of noise that serves the claim best.
-
-    `kind` {"auto", "additive", "labels", "pool"}; `beside` {"tables", "additive"} the tree of a
-    pool; other parameters as `plan`.
-
-    Raises ValueError if a parameter is invalid, or the domain does not suit the kind.
-    """
-    budgets = claiming_budgets(epsilon, delta, rho)
-    k, records = domain.required_target().size, checked_n_records(n_records)
-    known: Any = {"n_records": records, "neighboring": neighboring, "delta": float(delta)}
-    if kind == "auto":
-        return auto_plan(domain, budgets, random_state=random_state, **known)
-    if kind == "pool":
-        residuals, budget = beside == "additive", pooling_budget(budgets)
-        return pooled_plan(domain, budget, random_state, residuals=residuals, **known)
-    structure = structure_generator(random_state)
-    if kind == "labels":  # by the law of the larger rate
-        return label_plan(domain, max(budgets, key=choice_epsilon), structure, **known)
-    budget = sequence_budget(epsilon, delta, rho, domain.n_attributes, records, k)
-    return residual_plan(domain, budget, structure, **known)

@@ -41,7 +41,7 @@ from mrf_matrix.kinds import labels
 from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import weights
 from mrf_matrix.mechanisms.budget import ZCDP
-from mrf_matrix.planning.auto import auto_plan, forest_plan, rules
+from mrf_matrix.planning.auto import auto_plan, pooled_plan, rules
 from mrf_matrix.planning.plans import plan_kind
 from mrf_matrix.release import curator
 from mrf_matrix.release.plan import PlanError
@@ -235,8 +235,8 @@ def test_the_accountant_catches_a_part_of_a_pool_that_takes_the_whole(
         parts[which] = budget
         return tuple(parts)
 
-    shared = forest_plan.split_budget
-    monkeypatch.setattr(forest_plan, "split_budget", dearer)
+    shared = pooled_plan.split_budget
+    monkeypatch.setattr(pooled_plan, "split_budget", dearer)
     check_refused(machine, PooledForestClassifier, neighboring=relation, **changes)
     monkeypatch.setattr(curator, "check_shares", lambda plan: None)
     put(machine, PooledForestClassifier, neighboring=relation, **changes)

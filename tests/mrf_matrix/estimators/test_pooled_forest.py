@@ -20,8 +20,8 @@ from mrf_matrix.kinds import labels, tables
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import BudgetError, PureDP, measure
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.planning.auto import forest_plan
-from mrf_matrix.planning.auto.forest_plan import PooledPlan
+from mrf_matrix.planning.auto import pooled_plan
+from mrf_matrix.planning.auto.pooled_plan import PooledPlan
 from mrf_matrix.planning.plans.signal_to_noise import NOTE, verdict_of
 from mrf_matrix.posterior import PooledPosterior, ResidualPosterior
 from mrf_matrix.posterior.label_posterior import WEIGHTS_BESIDE_TABLES
@@ -99,8 +99,8 @@ def test_both_parts_spend_the_whole_and_the_ledger_pays_once(changes):
 
 
 BEFORE = {
-    "the tree's plan": (forest_plan, "label_plan"),
-    "the tables' plan": (forest_plan, "tables_plan"),
+    "the tree's plan": (pooled_plan, "label_plan"),
+    "the tables' plan": (pooled_plan, "tables_plan"),
     "whether both fit": (plan_fit, "check_before_release"),
     "the records": (plan_fit, "hold_data"),
     "the tree's counts": (labels, "joint_counts"),

@@ -26,7 +26,7 @@ from mrf_matrix.planning.auto.choices import (
     even_records,
     plan_screening,
 )
-from mrf_matrix.planning.auto.forest_plan import PooledPlan
+from mrf_matrix.planning.auto.pooled_plan import PooledPlan
 from mrf_matrix.residual.step import ResidualStep
 
 # How rare the rarer class is ----------------------------------------------------------------------

@@ -15,7 +15,7 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
 )
 from mrf_matrix.labels import LabelPlan
-from mrf_matrix.planning.auto.forest_plan import PooledPlan
+from mrf_matrix.planning.auto.pooled_plan import PooledPlan
 from mrf_matrix.posterior.effects import terms_of_tables
 from mrf_matrix.reports.model_sections import strength_section
 from mrf_matrix.study import effect, explained, importance

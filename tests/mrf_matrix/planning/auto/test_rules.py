@@ -18,7 +18,7 @@ from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning import RULES, auto_plan
 from mrf_matrix.planning.auto import plan_after_imbalance
 from mrf_matrix.planning.auto.choices import GATED_FROM, GATED_RECORDS, plan_screening
-from mrf_matrix.planning.auto.forest_plan import (
+from mrf_matrix.planning.auto.pooled_plan import (
     CLEAR_SIGNAL,
     LARGEST_SHARE,
     SMALLEST_SHARE,

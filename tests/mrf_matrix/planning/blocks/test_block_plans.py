@@ -15,8 +15,8 @@ from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
 from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning import TargetPrior, peak_bytes
 from mrf_matrix.planning.auto import plan_after_imbalance
-from mrf_matrix.planning.auto.forest_plan import blocks_of
-from mrf_matrix.planning.auto.forest_plan import tables_of as tables_plan
+from mrf_matrix.planning.auto.plan import blocks_of
+from mrf_matrix.planning.auto.plan import tables_of as tables_plan
 from mrf_matrix.planning.plans.block_design import (
     FEW_CELLS,
     MOST_CELLS,

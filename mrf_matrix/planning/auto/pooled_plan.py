@@ -1,27 +1,19 @@
-"""The forest that follows a private plan's choices; and a tree of labels that shares a budget."""
+"""The plan of a tree of labels beside tables, which share one budget."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.base.provenance import NOTHING, ChosenTuple, Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.ensembles import Block
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.plan import label_signal
-from mrf_matrix.mechanisms.budget import squared_factor
-from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS
-from mrf_matrix.planning.plans.block_design import choose_blocks
-from mrf_matrix.planning.plans.block_part import check_block, tables_plan
+from mrf_matrix.planning.plans.block_part import tables_plan
 from mrf_matrix.planning.plans.cost import (
     ArraySize,
     array_sizes,
-    check_cost,
     largest_first,
     release_seconds,
 )
@@ -29,7 +21,6 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual import ResidualPlan, residual_plan
 from mrf_matrix.residual.settings import Budget
-from strategies.operators import MemoryCapError
 
 LARGEST_SHARE, CLEAR_SIGNAL, CLEAR_OF_SEVERAL = Fraction(1, 2), 500, 2000
 """Of the budget, for the tree, and the signal from which more gains it little; the second of
@@ -148,68 +139,3 @@ def pooled_plan(
     plan = residual_plan if residuals else tables_plan
     tables = plan(domain, of_tables, structure_generator(random_state), **known)
     return PooledPlan(budget, tree, tables, delta)
-
-
-ForestPlan = Plan | ResidualPlan | LabelPlan | PooledPlan
-
-
-def forest_plan(
-    plan: Any,
-    kept: tuple[int, ...] | None,
-    random_state: Any,
-    provenance: Provenance = NOTHING,
-) -> ForestPlan:
-    """Return the plan of the forest that an `AutoPlan` takes, over attributes that were kept."""
-    structure, measured = structure_generator(random_state), plan.measured
-    known: Any = {"n_records": plan.n_records, "neighboring": plan.neighboring}
-    if measured == "labels":
-        return label_plan(plan.domain, plan.rest, structure, **known)
-    if measured in POOLS:
-        residuals = measured in OF_RESIDUALS
-        return pooled_plan(plan.domain, plan.rest, random_state, residuals=residuals, **known)
-    if kept is None and measured == "additive":
-        even = plan.even_records
-        return residual_plan(plan.domain, plan.rest, structure, even_records=even, **known)
-    if kept is None and plan.even_records is not None:
-        kept = tuple(range(plan.domain.n_attributes))
-    blocks = None
-    if kept is not None:
-        blocks = ChosenTuple(blocks_of(plan, kept, structure), provenance)
-    return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
-
-
-def tables_of(plan: Any, budget: Budget, blocks: list[Block] | None) -> Plan:
-    """Return the plan of a posterior forest: of given blocks, or of those it would choose."""
-    return tables_plan(
-        plan.domain, budget, np.random.default_rng(0), n_records=plan.n_records,
-        neighboring=plan.neighboring, blocks=blocks,
-    )  # fmt: skip
-
-
-def blocks_of(plan: Any, chosen: tuple[int, ...], structure: np.random.Generator) -> list[Block]:
-    """Return the blocks of chosen attributes: decided by public numbers and the choices.
-
-    Attributes stand alone, as was checked before, where a design for few records does not fit.
-    """
-    domain, budget = plan.domain, plan.rest
-    design = choose_blocks(
-        [domain.sizes[i] for i in chosen],
-        domain.n_classes,
-        budget,
-        plan.even_records or plan.n_records,
-        structure,
-        squared_factor=squared_factor(plan.neighboring, budget.norm, nonnegative=True),
-    )
-    blocks: list[Block] = [tuple(chosen[i] for i in block) for block in design.blocks]
-    try:
-        for block in blocks:
-            check_block(domain, block, domain.n_classes)
-        check_cost(tables_of(plan, budget, blocks))
-    except MemoryCapError:
-        return single_attributes(plan, chosen)
-    return blocks
-
-
-def single_attributes(plan: Any, attributes: Iterable[int]) -> list[Block]:
-    """Return a block for each attribute of more than one code."""
-    return [(i,) for i in attributes if plan.domain.sizes[i] > 1]
