@@ -12,8 +12,8 @@ import numpy as np
 from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.base.display import FRAMES, Frame
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.encoding import as_doubles
 from mrf_matrix.domain.serialization import readable_count
-from mrf_matrix.domain.texts import as_doubles
 
 
 class DatasetInfo(NamedTuple):

@@ -18,15 +18,10 @@ from mrf_matrix.base.checks import name_some
 from mrf_matrix.base.file_format import IN_WORDS, PLAIN, TAB_ENDINGS, FileFormat, separator_hint
 from mrf_matrix.base.files import open_regular
 from mrf_matrix.domain import Attribute, Domain, DomainError
+from mrf_matrix.domain.attribute import MISSING_MARKS
+from mrf_matrix.domain.bins import number_in_text, numbers, value_array
 from mrf_matrix.domain.columns import check_repeats, series_values
-from mrf_matrix.domain.encoding import numbers, value_array
-from mrf_matrix.domain.texts import (
-    MISSING_MARKS,
-    number_in_text,
-    positions_of,
-    read_column,
-    text_column,
-)
+from mrf_matrix.domain.encoding import positions_of, read_column, text_column
 
 CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz", *TAB_ENDINGS), (".parquet", ".pq")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")

@@ -1,10 +1,12 @@
-"""One attribute of the public domain: its values and their codes."""
+"""One attribute of the public domain: its values, what each means, and their codes."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
+from math import inf, isnan, nan
 from typing import Literal, cast
 
 import numpy as np
@@ -13,6 +15,7 @@ from mrf_matrix.base.arrays import AnyInts, Codes
 from mrf_matrix.base.checks import DomainError, name_few, name_some, short_repr
 from mrf_matrix.base.provenance import DOMAIN, Provenance
 from mrf_matrix.domain.attribute_parts import (
+    LARGEST_EDGE,
     MAX_SIZE,
     Groups,
     check_name,
@@ -28,6 +31,7 @@ from mrf_matrix.domain.columns import Scalar
 
 READ_OFF = Provenance.from_records("domain")
 OTHER, MISSING = "(other)", "(missing)"
+MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -235,7 +239,7 @@ class Attribute:
             return ()
         ends = self.numeric_edges
         if self.outside == "open":
-            ends = (-math.inf, *ends, math.inf)
+            ends = (-inf, *ends, inf)
         return tuple(pairwise(ends))
 
     @property
@@ -295,6 +299,69 @@ def interval_texts(edges: Sequence[str], *, is_open: bool) -> tuple[str, ...]:
     if is_open:
         return (f"({texts[0][1:]}", *texts[1:])
     return (*texts[:-1], f"{texts[-1][:-1]}]")
+
+
+def is_missing(value: object) -> bool:
+    """Whether an object stands for a missing value: None, NaN, NaT, or pandas' NA."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return False
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return type(value).__name__ in ("NAType", "NaTType") or (
+        isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
+        and bool(value != value)
+    )
+
+
+def parsed_number(text: str) -> int | float | None:
+    """Return a text as a number, a whole one where it is; None if it is none, or not a number.
+
+    >>> parsed_number("7.0"), parsed_number(" 1e3 "), parsed_number("seven")
+    (7, 1000, None)
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if isnan(number) else int(number) if number.is_integer() else number
+
+
+def number_of(value: object) -> int | float | None:
+    """Return the number that a value is, or spells; None of booleans and of what is none.
+
+    What no float holds is infinite, as its text is.
+    """
+    if isinstance(value, str):
+        return parsed_number(value)
+    if isinstance(value, int | Fraction) and not -LARGEST_EDGE <= value <= LARGEST_EDGE:
+        return inf if value > 0 else -inf
+    if isinstance(value, Decimal | Fraction):
+        value = nan if is_missing(value) else float(value)
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(
+        value, int | float | np.number
+    ):
+        return None
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.floating) and value.dtype.itemsize != 8:
+        number = float(str(value))  # the decimals that a short one prints as
+    if not isinstance(number, int | float) or isnan(number):
+        return None
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def listed_categories(attribute: Attribute) -> Sequence[object]:
+    """Return categories that are written out, which sizes and groups are not."""
+    known = attribute.categories
+    return known if isinstance(known, tuple) and attribute.groups is None else ()
+
+
+def missing_marks(attribute: Attribute) -> tuple[frozenset[str], frozenset[float]]:
+    """Return an attribute's marks of missing values as texts, and as the numbers they spell."""
+    numbers = map(number_of, attribute.missing_values)
+    texts = {one.strip() for one in attribute.missing_values if isinstance(one, str)}
+    return MISSING_MARKS | texts, frozenset(one for one in numbers if one is not None)
 
 
 MOST_BINS = 16

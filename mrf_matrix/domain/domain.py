@@ -16,8 +16,9 @@ from mrf_matrix.base.checks import DomainError, name_few, name_some, short_repr,
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import NOTHING, ChosenTuple, Provenance, join
 from mrf_matrix.domain.attribute import MOST_BINS, READ_OFF, Attribute, coarser_attribute
+from mrf_matrix.domain.bins import decode_labels, decode_records
 from mrf_matrix.domain.columns import Outside, Scalar
-from mrf_matrix.domain.encoding import decode_labels, decode_records, encode_labels, encode_records
+from mrf_matrix.domain.encoding import encode_labels, encode_records
 from mrf_matrix.domain.from_data import attributes_from_data
 from mrf_matrix.domain.serialization import (
     domain_from_dict,

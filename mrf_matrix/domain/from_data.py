@@ -7,9 +7,8 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import DomainError, PrivacyLeakWarning, short_repr, warn_caller
-from mrf_matrix.domain.attribute import Attribute
+from mrf_matrix.domain.attribute import Attribute, is_missing
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, as_table, read_columns
-from mrf_matrix.domain.texts import is_missing
 
 REMEDY = (
     "The domain was taken from the records, so nothing that uses it is differentially private. "

@@ -1,7 +1,7 @@
 """Files of records, read a part at a time: Parquet, CSV, and folders of them.
 
 *CSV files, read a part at a time by pyarrow or polars, or by Python where neither is there.* All
-read text, and one rule says what a text means: that of `mrf_matrix.domain.texts`. A domain's
+read text, and one rule says what a text means: that of `mrf_matrix.domain.encoding`. A domain's
 categories are looked up once for each distinct text of a part, not once a record.
 """
 
@@ -32,7 +32,7 @@ from mrf_matrix.datasets.files import (
 )
 from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, check_repeats, read_columns
-from mrf_matrix.domain.texts import positions_of, text_column, value_reader
+from mrf_matrix.domain.encoding import positions_of, text_column, value_reader
 
 if TYPE_CHECKING:
     from polars import DataFrame, LazyFrame, Series
