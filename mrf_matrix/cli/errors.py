@@ -93,6 +93,12 @@ def error_line(error: Exception) -> str | None:
     return None
 
 
+LESS_MEMORY = (
+    'Group codes in the domain file ("groups"), leave attributes out, or of trees give less of '
+    "--n-trees and --max-depth."
+)
+"""Remedy for the memory cap at the command line."""
+
 OPTION_WORDS = {
     "The values at fault are in the error's attribute values, which no message shows.": (
         "--debug shows them."
@@ -100,6 +106,8 @@ OPTION_WORDS = {
     "named in the error's attribute values": "which --debug shows",
     "is in the error's attribute values": "--debug shows",
     "stand in the error's attribute values": "--debug shows",
+    "Take fewer or coarser attributes, fewer trees or less depth, or raise the cap with "
+    "strategies.operators.memory_cap(bytes).": LESS_MEMORY,
     ", or raise the cap with strategies.operators.memory_cap(bytes)": "",
     "a claim by rho= or delta=,": "a claim by --rho or --delta,",
     "expected epsilon= and delta=0,": "expected --epsilon without --delta,",
@@ -136,18 +144,9 @@ ARGUMENT = re.compile(r"(?<![\w.(\"'-])([a-z][a-z_]*)=(?!'from_data')(?=([\w'\"\
 AMOUNTS = ("epsilon", "rho", "delta")
 """What is an option where a message begins with it, and else a budget."""
 
-LESS_MEMORY = (
-    'Group codes in the domain file ("groups"), leave attributes out, or of trees give less of '
-    "--n-trees and --max-depth."
-)
-"""Remedy for the memory cap at the command line."""
-
 
 def to_option_words(line: str) -> str:
     """Return an error in the words of options and domain files."""
-    from strategies.operators.base.arrays import REMEDY  # loaded by whatever met the cap
-
-    line = line.replace(REMEDY, LESS_MEMORY)
     for python, words in OPTION_WORDS.items():
         line = line.replace(python, words)
     line = re.sub(r"^strict: ", "--strict: ", line)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 import mrf_matrix
+from mrf_matrix import files, mechanisms, planning
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import hash_of
 from mrf_matrix.base.work import progress_listener
@@ -109,10 +110,6 @@ def command(
     Neither the number of records nor the accuracy on them is printed, for both are private; the
     progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
-    from mrf_matrix.files.model_file import check_fits_a_file
-    from mrf_matrix.mechanisms.ledger.rules import describe_charges
-    from mrf_matrix.planning.plans.signal_to_noise import weigh_signals
-
     if not Path(data).exists():  # a file or folder may have the name of a set
         settings["n_records"] = settings["n_records"] or public_records(data)
     settings["kind"] = options.checked_kind(settings["kind"])
@@ -134,9 +131,12 @@ def command(
         # refused before the records are so much as read
         ledger.check(asked, f"fit of {output.name}", neighboring=model.neighboring)
     words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
-    weighed_by = weigh_signals(settings["n_records"], strict=strict, check=check_fits_a_file)
+    weighed_by = planning.weigh_signals(
+        settings["n_records"], strict=strict, check=files.check_fits_a_file
+    )
+    described = mechanisms.describe_charges(**words)
     rescue = Rescue("model", output, ledger_file, overwrite=overwrite)
-    with rescue_on_error(rescue), weighed_by as verdicts, describe_charges(**words) as charges:
+    with rescue_on_error(rescue), weighed_by as verdicts, described as charges:
         held = options.holds_records(settings)
         fit_file(model, data, domain, file_format, quiet=as_json, held=held)
         try:

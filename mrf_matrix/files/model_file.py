@@ -85,7 +85,18 @@ def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
 def check_fits_a_file(plan: Any) -> None:
     """Refuse a matrix forest whose file would be read with `max_bytes` only, before it is paid for.
 
-    Raises FieldError, OperatorFileError.
+    Parameters
+    ----------
+    plan : plan of any kind
+        What a classifier's `plan` returns; `mrf_matrix.planning.weigh_signals` takes this function
+        as its `check`.
+
+    Raises
+    ------
+    FieldError
+        If the file would be larger than what readers take unasked.
+    OperatorFileError
+        If the strategy has no form in files.
     """
     if not isinstance(plan, MatrixPlan):
         return

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms.ledger.payers import BudgetWarning as BudgetWarning
     from mrf_matrix.mechanisms.ledger.payers import privacy_ledger as privacy_ledger
+    from mrf_matrix.mechanisms.ledger.rules import describe_charges as describe_charges
     from mrf_matrix.mechanisms.measurement.claimed import claimed_release as claimed_release
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
     from mrf_matrix.mechanisms.measurement.measure import reconstruct as reconstruct

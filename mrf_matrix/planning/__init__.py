@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mrf_matrix.planning.plans.part import PlanPart as PlanPart
     from mrf_matrix.planning.plans.plan import Plan as Plan
     from mrf_matrix.planning.plans.request import plan as plan
+    from mrf_matrix.planning.plans.signal_to_noise import weigh_signals as weigh_signals
     from mrf_matrix.planning.search.design_search import tune as tune
     from mrf_matrix.planning.search.objectives import ExpectedLoss as ExpectedLoss
     from mrf_matrix.planning.search.objectives import FlipProbability as FlipProbability

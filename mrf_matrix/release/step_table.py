@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from mrf_matrix.base.display import Cells, Tabular, align_columns, latex_table
 from mrf_matrix.mechanisms import BudgetError, as_budget
 from mrf_matrix.mechanisms.budget import claiming_budgets
+from mrf_matrix.plotting.style import StepDisplay
 from mrf_matrix.release.plan import Budget, is_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from mrf_matrix.plotting.style import StepDisplay
 
 Amount = float | Fraction | None
 T = TypeVar("T")
@@ -142,10 +141,8 @@ class StepTable(Tabular):
     def __str__(self) -> str:
         return f"{self!r}\n{self._step_lines()}"
 
-    def plot(self, ax: "Axes | None" = None) -> "StepDisplay":
+    def plot(self, ax: "Axes | None" = None) -> StepDisplay:
         """Draw the shares of the steps as bars, with the noise of their numbers beside them."""
-        from mrf_matrix.plotting.style import StepDisplay  # matplotlib is asked for by pictures
-
         whole: Budget = self.budget  # type: ignore[attr-defined]
         steps = self.announced_steps
         shares = [one.share(whole) or 0.0 for one in steps]

@@ -15,6 +15,8 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
+from strategies.operator_files.codec import read_operator, write_operator
+from strategies.operator_files.fields import OperatorFileError
 from strategies.operators import (
     Array,
     Dense,
@@ -239,8 +241,6 @@ class Strategy:
         OperatorFileError
             If the matrix's structure has no form in files.
         """
-        from strategies.operator_files.codec import write_operator  # loaded where files are
-
         kept = {name: getattr(self, name) for name in KEPT}
         write_operator(self.matrix, {"format": FORMAT, **kept}, path)
 
@@ -265,9 +265,6 @@ class Strategy:
         ...     Strategy.load(folder + "/a.strategy").loss
         3.0
         """
-        from strategies.operator_files.codec import read_operator
-        from strategies.operator_files.fields import OperatorFileError
-
         matrix, values = read_operator(path)
         if values.pop("format", None) != FORMAT or set(values) != set(KEPT):
             raise OperatorFileError(f"{path} holds an operator, but no strategy.")

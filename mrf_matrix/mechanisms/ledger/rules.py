@@ -192,9 +192,27 @@ def record_charge(charge: Charge) -> None:
 
 @contextmanager
 def describe_charges(**words: str) -> Iterator[list[Charge]]:
-    """Say the same words of all charges of this thread; give the list that they are kept in.
+    """Say the same words of all charges that this thread makes inside.
 
-    `**words`: ``purpose``, ``data``, ``model``: see `PrivacyLedger.describe`.
+    Parameters
+    ----------
+    **words : str
+        ``purpose``, ``data``, ``model``: see `PrivacyLedger.describe`.
+
+    Yields
+    ------
+    list of Charge
+        The charges made so far, in their order.
+
+    Examples
+    --------
+    >>> from mrf_matrix import PrivacyLedger
+    >>> from mrf_matrix.mechanisms import PureDP, describe_charges
+    >>> ledger = PrivacyLedger(epsilon=1)
+    >>> with describe_charges(purpose="a study") as charges:
+    ...     _ = ledger.charge(PureDP(0.5), "counts", neighboring="add_remove")
+    >>> charges[0].purpose
+    'a study'
     """
     charges: list[Charge] = []
     token = _DESCRIPTION.set((checked_words(words), charges))

@@ -254,13 +254,37 @@ def weigh_signals(
     strict: bool = False,
     check: Callable[[Any], None] = lambda plan: None,
 ) -> Iterator[list[Verdict]]:
-    """Weigh signal against noise of every fit inside, before it spends; give the verdicts.
+    """Weigh signal against noise of every fit inside, before it spends.
 
     A plan whose budget is spent already is not weighed.
 
-    `n_records`: the *public* number of records, for classifiers that take none; `strict`: refuse
-    fits whose labels would be chance, and those of which that is not known, by a NoiseError;
-    `check`: refuses plans for another reason.
+    Parameters
+    ----------
+    n_records : int, optional
+        The *public* number of records, for classifiers that take none.
+    strict : bool, default=False
+        Refuse fits whose labels would be chance, and those of which that is not known.
+    check : callable, optional
+        Called with each plan first; it refuses one for a reason of its own by raising.
+
+    Yields
+    ------
+    list of Verdict
+        A verdict for each fit so far; its text says what noise leaves of the signal.
+
+    Raises
+    ------
+    NoiseError
+        Within, by a fit that `strict` refuses. Nothing was spent.
+
+    Examples
+    --------
+    >>> from mrf_matrix import PrivateForestClassifier, load_dataset
+    >>> car = load_dataset("car")
+    >>> with weigh_signals(1728) as verdicts:
+    ...     model = PrivateForestClassifier(car.domain, epsilon=1).fit(car.X, car.y)
+    >>> verdicts[0].refusal is None
+    True
     """
     verdicts: list[Verdict] = []
 
