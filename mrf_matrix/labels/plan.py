@@ -25,6 +25,7 @@ from mrf_matrix.forests.label_tree import (
     usable_attributes,
 )
 from mrf_matrix.mechanisms.budget import checked_neighboring
+from mrf_matrix.release.plan import LARGEST_FLOAT, choice_signal
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import CHOICES, ResidualStep
@@ -33,7 +34,7 @@ FLAT, DEEP, DEEPEST = 2, 3, 4
 """Cuts that a record is asked for in the first round: four cells, eight, or sixteen."""
 
 DEEP_FROM, DEEP_FOR_MORE = 60, 30
-"""Signal (`label_signal`) from which trees are deep; the second for more classes than flat ones
+"""Signal (`choice_signal`) from which trees are deep; the second for more classes than flat ones
 have cells. Of several classes they are the deepest from the first on, where a domain has no more
 than `MORE_CUTS` times the public cuts that are then to choose from: up to 10 points more than with
 eight cells, and up to 12 less on sets with twice as many."""
@@ -54,8 +55,6 @@ too few for all classes, it gained 2 to 5 points."""
 
 BELOW = 2
 """Cuts that the second round asks each record for."""
-
-LARGEST_FLOAT = 10**300  # of exact numbers that are given, which may be larger
 
 
 def depths_of_rounds(signal: float, n_classes: int, n_cuts: int) -> tuple[int, ...]:
@@ -78,17 +77,6 @@ def depths_of_rounds(signal: float, n_classes: int, n_cuts: int) -> tuple[int, .
         return (DEEPEST,)
     least = DEEP_FROM if n_classes <= 1 << FLAT else DEEP_FOR_MORE
     return (DEEP if signal >= least else FLAT,)
-
-
-def label_signal(budget: Budget, n_records: int | None, neighboring: str) -> float:
-    """Return by how much all records move the log probability of a label.
-
-    It is N ε under add/remove neighbours, and half of that under replace-one.
-    """
-    rate = ResidualStep("labels", "", budget, neighboring).choice_rate
-    if budget.is_infinite:
-        return float("inf")
-    return float(min(Fraction(rate) * (n_records or ASSUMED_RECORDS), Fraction(LARGEST_FLOAT)))
 
 
 def count_threshold(n_classes: int) -> int:
@@ -292,7 +280,7 @@ def label_plan(
     """
     check_suits_labels(domain)
     checked_neighboring(neighboring)
-    signal = label_signal(budget, n_records, neighboring)
+    signal = choice_signal(budget, n_records or ASSUMED_RECORDS, neighboring)
     drawn, counts = budget, None
     depths = depths_of_rounds(signal, domain.n_classes, number_of_cuts(domain))
     if signal >= count_threshold(domain.n_classes):

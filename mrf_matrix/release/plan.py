@@ -9,8 +9,10 @@ proof of how far one record moves what it asks for.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from hashlib import sha256
 from json import dumps
+from math import isqrt
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
@@ -22,11 +24,13 @@ from mrf_matrix.base.fields import FieldError, JsonObject, integer_of
 from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, Mechanism, PureDP, Release
-from mrf_matrix.mechanisms.budget import total_budget
+from mrf_matrix.mechanisms.budget import neighboring_factor, total_budget
 from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.mechanisms.selection import Bits, Rate, chosen_place
 
 Budget = PureDP | ZCDP
+
+LARGEST_FLOAT = 10**300  # of exact numbers that are given, which may be larger
 
 
 class Step(Protocol):
@@ -291,6 +295,41 @@ class KeptVotes(KeptTable):
     """
 
     kind: ClassVar[str] = "hard votes"
+
+
+def exact_choice_epsilon(budget: Budget) -> Fraction | float:
+    """Return the pure ε of a choice: under zCDP the largest simple fraction with ``ε²/8 <= ρ``.
+
+    The exponential mechanism of ε has a range of log probability ratios of at most ε, and so
+    is ``ε²/8``-zCDP (Cesar and Rogers, 2021).
+    """
+    if budget.is_infinite:
+        return float("inf")
+    if isinstance(budget, PureDP):
+        return budget.exact
+    return Fraction(isqrt(int(8 * budget.exact * 4**40)), 2**40)
+
+
+def choice_rate(budget: Budget, neighboring: str, *, is_monotone: bool) -> Fraction | float:
+    """Return by what the log probability of a choice falls for every unit of score.
+
+    Scores move by 1 at most, their Δ. The rate is ``ε / 2Δ``, and ``ε / Δ`` for monotone scores:
+    one record more raises all of them by 0 to 1, so their differences move by at most 1, not 2. A
+    record in another's place moves monotone scores by 1 either way, others by 2.
+    """
+    factor = (1 if is_monotone else 2) * round(neighboring_factor(neighboring))
+    return exact_choice_epsilon(budget) / factor
+
+
+def choice_signal(budget: Budget, n_records: int, neighboring: str) -> float:
+    """Return by how much all records move the log probability of an option by monotone scores.
+
+    It is N ε under add/remove neighbours, and half of that under replace-one; 10^300 at most.
+    """
+    rate = choice_rate(budget, neighboring, is_monotone=True)
+    if budget.is_infinite:
+        return float("inf")
+    return float(min(Fraction(rate) * n_records, Fraction(LARGEST_FLOAT)))
 
 
 class FewOptions:

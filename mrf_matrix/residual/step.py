@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import isqrt, sqrt
+from math import sqrt
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.selection import LARGEST_RATE
 from mrf_matrix.posterior import UNITS, Link
+from mrf_matrix.release.plan import choice_rate
 from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
 
 Kind = Literal["totals", "counts", "curvature", "residuals", "choice", "screening", "labels"]
@@ -121,30 +122,9 @@ class ResidualStep:
         return None if self.is_choice else sqrt(self.variance)
 
     @property
-    def choice_epsilon(self) -> Fraction | float:
-        """The pure ε of a choice: under zCDP the largest simple fraction with ``ε²/8 <= ρ``.
-
-        The exponential mechanism of ε has a range of log probability ratios of at most ε, and so
-        is ``ε²/8``-zCDP (Cesar and Rogers, 2021).
-        """
-        if self.budget.is_infinite:
-            return float("inf")
-        if isinstance(self.budget, PureDP):
-            return self.budget.exact
-        return Fraction(isqrt(int(8 * self.budget.exact * 4**40)), 2**40)
-
-    @property
     def choice_rate(self) -> Fraction | float:
-        """By what the log probability of a choice falls for every unit of score.
-
-        ``ε / 2Δ``, and ``ε / Δ`` for monotone scores: one record more raises all of them by 0 to
-        1, so their differences move by at most 1, not 2. A record in another's place moves
-        monotone scores by 1 either way, others by 2.
-        """
-        twice = 1 if self.kind in MONOTONE else 2
-        factor = twice * CHOICE_SENSITIVITY * round(neighboring_factor(self.neighboring))
-        epsilon = self.choice_epsilon
-        return epsilon / factor
+        """By what the log probability of a choice falls for every unit of score."""
+        return choice_rate(self.budget, self.neighboring, is_monotone=self.kind in MONOTONE)
 
     @property
     def can_be_drawn(self) -> bool:

@@ -16,8 +16,9 @@ from mrf_matrix import Domain
 from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.labels.draw import weights
-from mrf_matrix.labels.plan import label_plan, label_signal
+from mrf_matrix.labels.plan import label_plan
 from mrf_matrix.mechanisms import CellCounts, PureDP
+from mrf_matrix.release.plan import choice_signal
 
 ORDERS = (1.05, 1.5, 2.0, 4.0, 16.0, 64.0)
 SMALL, LARGE = PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))
@@ -49,7 +50,7 @@ def drawn(plan, data, bits):
 
 @cache
 def plan_of(budget, neighboring="add_remove", k=2):
-    domain, one = Domain.from_sizes(SIZES, n_classes=k), label_signal(budget, 1, neighboring)
+    domain, one = Domain.from_sizes(SIZES, n_classes=k), choice_signal(budget, 1, neighboring)
     return label_plan(
         domain,
         budget,

@@ -9,7 +9,6 @@ from typing import Any
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.labels.plan import label_signal
 from mrf_matrix.planning.plans.block_part import tables_plan
 from mrf_matrix.planning.plans.cost import (
     ArraySize,
@@ -18,9 +17,10 @@ from mrf_matrix.planning.plans.cost import (
     release_seconds,
 )
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.release.plan import choice_signal
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual import ResidualPlan, residual_plan
-from mrf_matrix.residual.settings import Budget
+from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 
 LARGEST_SHARE, CLEAR_SIGNAL, CLEAR_OF_SEVERAL = Fraction(1, 2), 500, 2000
 """Of the budget, for the tree, and the signal from which more gains it little; the second of
@@ -111,7 +111,7 @@ def split_budget(
     (PureDP(epsilon=0.5), PureDP(epsilon=0.5))
     """
     clear = CLEAR_SIGNAL if n_classes <= 2 else CLEAR_OF_SEVERAL
-    signal = label_signal(budget, n_records, neighboring)
+    signal = choice_signal(budget, n_records or ASSUMED_RECORDS, neighboring)
     part = clear / max(signal, clear) if isfinite(signal) else 0.0
     power = 1 if budget.parameter == "epsilon" else 2  # rates are roots of a zCDP budget
     wanted = max(Fraction(round(part**power * 1000), 1000), SMALLEST_SHARE)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_refusal, label_signal
+from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_refusal
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budget import choice_epsilon, squared_factor
 from mrf_matrix.mechanisms.selection import LARGEST_RATE
@@ -36,6 +36,7 @@ from mrf_matrix.planning.auto.choices import (
     plan_screening,
 )
 from mrf_matrix.planning.plans.block_design import MOST_CELLS, choose_blocks
+from mrf_matrix.release.plan import choice_signal
 from mrf_matrix.residual.sequence import most_codes
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, RESIDUAL_SIGNAL, Budget, residual_signal
 
@@ -112,7 +113,7 @@ class Facts:
     @property
     def signal(self) -> float:
         """N ε, or what counts as much."""
-        found = label_signal(self.budget, self.n_records, self.neighboring)
+        found = choice_signal(self.budget, self.n_records or ASSUMED_RECORDS, self.neighboring)
         part = 1 if isinstance(self.budget, PureDP) else UNDER_ZCDP
         return float(self.times) * found / part
 
@@ -258,14 +259,14 @@ def labels_up_to(facts: Facts) -> float:
 
 
 def _is_labelled(facts: Facts) -> bool:
-    return facts.has_trees and facts.signal <= labels_up_to(facts)
+    return facts.signal <= labels_up_to(facts) and facts.has_trees
 
 
 def _is_pooled(facts: Facts, most: dict[str, int]) -> bool:
     known, norm = facts.n_records or 0, facts.budget.norm
     few = facts.two and known < FEW_RECORDS
     a_record = A_RECORD if few else {"l1": inf, "l2": A_RECORD_OF_GAUSS}[norm]
-    return facts.has_trees and facts.signal <= min(most[norm], a_record * known)
+    return facts.signal <= min(most[norm], a_record * known) and facts.has_trees
 
 
 def _norm_limits(most: dict[str, int]) -> str:

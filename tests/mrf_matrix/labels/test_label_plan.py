@@ -29,7 +29,6 @@ from mrf_matrix.labels.plan import (
     SHARE_OF_FIRST,
     count_threshold,
     label_plan,
-    label_signal,
     most_cuts,
 )
 from mrf_matrix.labels.posterior import counted_evidence, label_evidence, label_posterior
@@ -44,6 +43,7 @@ from mrf_matrix.mechanisms import (
 from mrf_matrix.planning.plans.signal_to_noise import verdict_of
 from mrf_matrix.posterior.effects import terms
 from mrf_matrix.release.curator import Live
+from mrf_matrix.release.plan import choice_signal
 from mrf_matrix.residual.settings import ASSUMED_RECORDS
 
 DOMAIN = Domain.from_sizes([4, 3, 5, 2, 6], n_classes=2)
@@ -63,7 +63,9 @@ def planned(budget, n_records=300, domain=DOMAIN, seed=0, **options):
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_steps_spend_the_whole_exactly(budget, n_records, neighboring):
     plan = planned(budget, n_records, neighboring=neighboring)
-    if label_signal(budget, n_records, neighboring) < count_threshold(plan.n_classes):
+    if choice_signal(budget, n_records or ASSUMED_RECORDS, neighboring) < count_threshold(
+        plan.n_classes
+    ):
         assert plan.counts is None
         assert plan.steps == (plan.labels,)
         assert plan.labels.budget == budget
@@ -86,7 +88,7 @@ def test_counts_are_released_from_a_signal_a_class_on(neighboring, times, k):
     below, above = (
         planned(budget, n, domain, neighboring=neighboring) for n in (records - 1, records)
     )
-    assert label_signal(budget, records, neighboring) == count_threshold(k)
+    assert choice_signal(budget, records, neighboring) == count_threshold(k)
     assert (below.counts, len(above.steps)) == (None, 2)
     assert above.labels.choice_rate == below.labels.choice_rate * (1 - SHARE_OF_COUNTS)
     assert above.cell_signal == pytest.approx(count_threshold(k) / 8 * float(1 - SHARE_OF_COUNTS))
@@ -122,7 +124,7 @@ def test_noise_of_counts_is_that_of_one_record_in_one_cell_and_class(neighboring
 def test_trees_are_deep_from_a_signal_on(n_records, k, neighboring):
     budget, domain = PureDP(Fraction(1, 10)), Domain.from_sizes(MANY_CUTS, n_classes=k)
     plan = planned(budget, n_records, domain, neighboring=neighboring)
-    signal = label_signal(budget, n_records, neighboring)
+    signal = choice_signal(budget, n_records or ASSUMED_RECORDS, neighboring)
     assert signal == pytest.approx(n_records / (20 if neighboring == "replace_one" else 10))
     first = DEEP if signal >= (60 if k < 5 else 30) else FLAT
     grown = signal >= (GROWN_FROM_OF_TWO if k == 2 else GROWN_FROM)

@@ -32,6 +32,7 @@ from mrf_matrix.labels.draw import Exponential, _cut_worths, weights
 from mrf_matrix.labels.plan import SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 from mrf_matrix.mechanisms.selection import Bits
+from mrf_matrix.release.plan import exact_choice_epsilon
 
 
 def is_within(plan, epsilon, **changes):
@@ -299,7 +300,7 @@ def test_budgets_of_both_steps_add_up_to_the_whole_exactly(budget, neighboring):
     moved = 1 if neighboring == "add_remove" else 2
     if isinstance(budget, ZCDP):
         assert plan.counts.law.scale**2 * 2 * counts >= moved
-        assert plan.labels.choice_epsilon**2 / 8 <= draw
+        assert exact_choice_epsilon(plan.labels.budget) ** 2 / 8 <= draw
     else:
         assert plan.counts.law.scale * counts >= moved
-        assert plan.labels.choice_epsilon == draw
+        assert exact_choice_epsilon(plan.labels.budget) == draw

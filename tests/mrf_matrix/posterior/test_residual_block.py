@@ -32,6 +32,7 @@ from mrf_matrix.posterior.residual_blocks import (
 )
 from mrf_matrix.posterior.residual_posterior import purify
 from mrf_matrix.release.curator import Live
+from mrf_matrix.release.plan import exact_choice_epsilon
 from mrf_matrix.residual import (
     residual_budget,
     residual_plan,
@@ -361,7 +362,7 @@ def test_choices_spend_their_share(neighboring):
     factor = 2 if neighboring == "add_remove" else 4
     assert pure.choice_rate == Fraction(1, 10 * factor)
     concentrated = ResidualStep("choice", "", ZCDP(Fraction(1, 50)), neighboring)
-    epsilon = concentrated.choice_epsilon
+    epsilon = exact_choice_epsilon(concentrated.budget)
     assert epsilon**2 / 8 <= Fraction(1, 50) < (epsilon + Fraction(1, 2**20)) ** 2 / 8
     assert concentrated.choice_rate == epsilon / factor
 
