@@ -41,7 +41,6 @@ from mrf_matrix.mechanisms.measurement.release import (
     NOISE_KINDS,
     DrawnAnswers,
     MeasurementRecord,
-    Quorum,
     Release,
 )
 from mrf_matrix.mechanisms.noise import NoiseLaw
@@ -51,7 +50,7 @@ from mrf_matrix.mechanisms.rounding import (
     integer_form,
     is_nonnegative,
 )
-from mrf_matrix.mechanisms.shared_noise import SharedDiscreteGaussian, SharedDiscreteLaplace
+from mrf_matrix.mechanisms.shared_noise import Quorum, SharedDiscreteGaussian, SharedDiscreteLaplace
 from mrf_matrix.mechanisms.statement import Claim, budget_of, provenance_of, provenance_to_dict
 from strategies.operator_files import decode, encode
 from strategies.operators import Norm, Operator, Scaled

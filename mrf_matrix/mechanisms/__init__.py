@@ -25,13 +25,12 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.ledger.payers import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.ledger.rules import describe_charges as describe_charges
     from mrf_matrix.mechanisms.measurement.claimed import claimed_release as claimed_release
+    from mrf_matrix.mechanisms.measurement.least_squares import reconstruct as reconstruct
+    from mrf_matrix.mechanisms.measurement.least_squares import row_variances as row_variances
+    from mrf_matrix.mechanisms.measurement.measure import calibrate as calibrate
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
-    from mrf_matrix.mechanisms.measurement.measure import reconstruct as reconstruct
-    from mrf_matrix.mechanisms.measurement.measure import row_variances as row_variances
     from mrf_matrix.mechanisms.measurement.mechanism import Mechanism as Mechanism
-    from mrf_matrix.mechanisms.measurement.mechanism import calibrate as calibrate
     from mrf_matrix.mechanisms.measurement.release import MeasurementRecord as MeasurementRecord
-    from mrf_matrix.mechanisms.measurement.release import Quorum as Quorum
     from mrf_matrix.mechanisms.measurement.release import Release as Release
     from mrf_matrix.mechanisms.noise import DiscreteGaussian as DiscreteGaussian
     from mrf_matrix.mechanisms.noise import DiscreteLaplace as DiscreteLaplace
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.rounding import RoundedStrategy as RoundedStrategy
     from mrf_matrix.mechanisms.rounding import integer_form as integer_form
     from mrf_matrix.mechanisms.rounding import round_strategy as round_strategy
+    from mrf_matrix.mechanisms.shared_noise import Quorum as Quorum
     from mrf_matrix.mechanisms.shared_noise import SharedDiscreteGaussian as SharedDiscreteGaussian
     from mrf_matrix.mechanisms.shared_noise import SharedDiscreteLaplace as SharedDiscreteLaplace
     from mrf_matrix.mechanisms.tally import CellTally as CellTally

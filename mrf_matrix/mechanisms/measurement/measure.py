@@ -1,4 +1,4 @@
-"""Where one curator's data and noise meet, and how a release is answered from.
+"""Calibrate and measure: where one curator's data and noise meet.
 
 Parties of a federation each add their own share of the noise.
 """
@@ -8,33 +8,108 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Longs, Seed
+from mrf_matrix.base.arrays import Longs, Seed
 from mrf_matrix.base.checks import PrivateValue, check_parent_process
 from mrf_matrix.base.provenance import STRATEGY, Provenance, spending_of
 from mrf_matrix.base.work import enter_draw, save_draw
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.budget import ZCDP, Norm, PureDP, checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.counts import CellCounts, check_columns
-from mrf_matrix.mechanisms.measurement.least_squares import (
-    check_determined,
-    checked_workload,
-    determined_estimate,
-    recovered_squares,
-)
-from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
+from mrf_matrix.mechanisms.measurement.least_squares import check_determined
+from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, checked_budget, noise_for
 from mrf_matrix.mechanisms.measurement.release import (
     DrawnAnswers,
     MeasurementRecord,
     Noise,
-    Quorum,
     Release,
-    checked_release,
 )
-from mrf_matrix.mechanisms.rounding import is_integral
+from mrf_matrix.mechanisms.noise import NoiseLaw
+from mrf_matrix.mechanisms.rounding import RoundedStrategy, is_nonnegative, round_strategy
+from mrf_matrix.mechanisms.shared_noise import Quorum
 from mrf_matrix.mechanisms.tally import LeafCounts
-from strategies.operators import Operator
+from strategies import Strategy
+from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation
 
 ASKED = ("exact", "research")
+
+
+def calibrate(
+    strategy: object,
+    budget: PureDP | ZCDP,
+    *,
+    neighboring: str = "add_remove",
+    workload: object = None,
+    law: type[NoiseLaw] | None = None,
+) -> Mechanism:
+    """Return the mechanism that spends a budget on a strategy. No data is needed.
+
+    The noise has scale ``f Δ / ε`` (discrete Laplace, pure DP) or variance parameter
+    ``σ² = f² Δ² / 2ρ`` (discrete Gaussian, zCDP), where Δ is the rounded strategy's exact
+    sensitivity and f the factor of the neighbouring relation; both are rounded up to a double.
+
+    Parameters
+    ----------
+    strategy : Strategy, Operator, ndarray or scipy sparse, of shape (m, n)
+        A `Strategy` must have been selected for the norm of the budget: "l1" for `PureDP`, "l2"
+        for `ZCDP`.
+    budget : PureDP or ZCDP
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    workload : ndarray, scipy sparse or Operator of shape (q, n), optional
+        What will be asked: checked to be answerable, before anything is spent.
+    law : subclass of NoiseLaw, optional
+        The noise: by default discrete Laplace for `PureDP`, discrete Gaussian for `ZCDP`. Any
+        other states its own scale, and its release says "claim by NAME, unverified".
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the kind described, or the noise would not fit 64 bits.
+    MemoryCapError
+        If one column of the strategy's answers would exceed the memory cap.
+    RowSpaceError
+        If the strategy does not determine the workload, or rows of it are too faint to measure
+        and no workload is given to tell whether they are needed.
+    """
+    checked_budget(budget)
+    relation = checked_neighboring(neighboring)
+    matrix, method = _matrix_and_method(strategy, budget)
+    check_allocation("answers of the strategy", (matrix.shape[0], 1))  # whatever the budget
+    rounded = _round_once(matrix, budget.norm)
+    if workload is not None:
+        check_determined(as_operator(workload, "workload"), rounded.recovery, rounded.matrix)
+    elif rounded.is_lossy:
+        raise RowSpaceError(
+            "rows of the strategy are too faint beside the largest to be measured: expected "
+            "weights above 2**-30 of the sensitivity. Drop those rows, or pass workload= to "
+            "have it checked that it does not need them."
+        )
+    factor = squared_factor(relation, budget.norm, nonnegative=is_nonnegative(rounded.matrix))
+    noise = noise_for(rounded.column_sum, factor, budget, law)
+    return Mechanism(rounded, noise, budget, relation, factor, method)
+
+
+def _matrix_and_method(strategy: object, budget: PureDP | ZCDP) -> tuple[Operator, str]:
+    if not isinstance(strategy, Strategy):
+        return as_operator(strategy, "strategy"), "given"
+    if strategy.norm != budget.norm:
+        raise ValueError(
+            f"strategy is one for norm={strategy.norm!r}, but {budget!r} needs "
+            f"norm={budget.norm!r}: expected strategies.select or strategies.evaluate with "
+            f"norm={budget.norm!r}."
+        )
+    return strategy.matrix, strategy.method
+
+
+def _round_once(matrix: Operator, norm: Norm) -> RoundedStrategy:
+    """Round a strategy once for as long as it lives, beside its other cached properties.
+
+    A study releases the same strategy many times; the factors of its rounded form, which answers
+    are recovered with, are kept as long as that form is.
+    """
+    kept: dict[str, RoundedStrategy] = vars(matrix).setdefault("_round_once", {})
+    if norm not in kept:
+        kept[norm] = round_strategy(matrix, norm)
+    return kept[norm]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,81 +284,3 @@ def _checked_noise(noise: object, mechanism: Mechanism, random_state: object) ->
             f"the mechanism of one curator, from calibrate(...), or run_federation(design, parts)."
         )
     return "exact" if mechanism.is_proved else "claimed"
-
-
-# Answers of a release ----------------------------------------------------------------------------
-
-
-def reconstruct(release: Release, workload: object) -> Array:
-    """Answer a workload from a release by least squares: ``W A⁺ y``.
-
-    The estimates are unbiased, of covariance ``variance * (W A⁺)(W A⁺)ᵀ`` in each class (Li, Hay,
-    Rastogi, Miklau and McGregor, 2010). Where no noise was added, the answers of a workload of
-    integers are the exact counts.
-
-    Parameters
-    ----------
-    release : Release
-    workload : ndarray, scipy sparse or Operator of shape (q, n)
-        Any workload in the strategy's row space, not only the one it was selected for.
-
-    Returns
-    -------
-    ndarray of shape (q, k)
-        A column for each class. Estimates may be negative or fractional.
-
-    Raises
-    ------
-    RowSpaceError
-        If rows of the workload are no combination of the strategy's rows; it names them.
-    ValueError
-        If the workload is not a matrix over the cells of the release's domain.
-
-    Examples
-    --------
-    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
-    >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
-    >>> release = measure(np.eye(3), counts, PureDP(float("inf")))
-    >>> reconstruct(release, [[1, 1, 0], [1, 1, 1]]).ravel()
-    array([1., 3.])
-    """
-    checked_release(release)
-    queries = checked_workload(workload)
-    answers = release.answers.astype(np.float64)
-    rounded = release.mechanism.rounded
-    estimates = determined_estimate(queries, rounded.recovery, answers, rounded.matrix)
-    if release.noise == "none" and is_integral(queries):
-        return np.rint(estimates)
-    return estimates
-
-
-def row_variances(release: Release, workload: object) -> Array:
-    """Return the expected squared error of every answer of a workload in each class.
-
-    ``variance * ||(W A⁺)_r||²`` with the exact variance of the discrete noise, in records squared,
-    shape (q,). Where the strategy had to be rounded (`RoundedStrategy.recovery`), the rounding
-    error is not in it: at most half a unit a record, where the sensitivity is 2**30 units.
-
-    Parameters
-    ----------
-    release : Release
-    workload : ndarray, scipy sparse or Operator of shape (q, n)
-
-    Raises
-    ------
-    RowSpaceError
-        If rows of the workload are no combination of the strategy's rows; it names them.
-
-    Examples
-    --------
-    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
-    >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
-    >>> release = measure(np.eye(3), counts, PureDP(1), noise="research", random_state=0)
-    >>> row_variances(release, [[1, 1, 0], [1, 1, 1]]) / release.variance
-    array([2., 3.])
-    """
-    checked_release(release)
-    queries, rounded = checked_workload(workload), release.mechanism.rounded
-    # row by row: sums over all rows would pass a faint one outside beside the others
-    check_determined(queries, rounded.recovery, rounded.matrix)
-    return release.variance * recovered_squares(queries, rounded.recovery)

@@ -4,7 +4,6 @@ import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Literal
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from mrf_matrix.mechanisms.budget import (
     checked_neighboring,
     squared_factor,
 )
-from mrf_matrix.mechanisms.measurement.least_squares import check_determined
 from mrf_matrix.mechanisms.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -27,12 +25,10 @@ from mrf_matrix.mechanisms.rounding import (
     RoundedStrategy,
     exact_column_sum,
     is_nonnegative,
-    round_strategy,
 )
 from mrf_matrix.mechanisms.shared_noise import SharedDiscreteGaussian, SharedDiscreteLaplace
-from strategies import Strategy
 from strategies.operator_files import encode
-from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation
+from strategies.operators import Operator, check_allocation
 
 PROVED = (DiscreteLaplace, DiscreteGaussian, SharedDiscreteLaplace, SharedDiscreteGaussian, NoNoise)
 """Laws whose privacy is proved, and tested here; not their subclasses, which may do anything."""
@@ -192,61 +188,6 @@ class MechanismView:
         return self.law.scale
 
 
-def calibrate(
-    strategy: object,
-    budget: PureDP | ZCDP,
-    *,
-    neighboring: str = "add_remove",
-    workload: object = None,
-    law: type[NoiseLaw] | None = None,
-) -> Mechanism:
-    """Return the mechanism that spends a budget on a strategy. No data is needed.
-
-    The noise has scale ``f Δ / ε`` (discrete Laplace, pure DP) or variance parameter
-    ``σ² = f² Δ² / 2ρ`` (discrete Gaussian, zCDP), where Δ is the rounded strategy's exact
-    sensitivity and f the factor of the neighbouring relation; both are rounded up to a double.
-
-    Parameters
-    ----------
-    strategy : Strategy, Operator, ndarray or scipy sparse, of shape (m, n)
-        A `Strategy` must have been selected for the norm of the budget: "l1" for `PureDP`, "l2"
-        for `ZCDP`.
-    budget : PureDP or ZCDP
-    neighboring : {"add_remove", "replace_one"}, default="add_remove"
-    workload : ndarray, scipy sparse or Operator of shape (q, n), optional
-        What will be asked: checked to be answerable, before anything is spent.
-    law : subclass of NoiseLaw, optional
-        The noise: by default discrete Laplace for `PureDP`, discrete Gaussian for `ZCDP`. Any
-        other states its own scale, and its release says "claim by NAME, unverified".
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not of the kind described, or the noise would not fit 64 bits.
-    MemoryCapError
-        If one column of the strategy's answers would exceed the memory cap.
-    RowSpaceError
-        If the strategy does not determine the workload, or rows of it are too faint to measure
-        and no workload is given to tell whether they are needed.
-    """
-    checked_budget(budget)
-    relation = checked_neighboring(neighboring)
-    matrix, method = _matrix_and_method(strategy, budget)
-    check_allocation("answers of the strategy", (matrix.shape[0], 1))  # whatever the budget
-    rounded = _round_once(matrix, budget.norm)
-    if workload is not None:
-        check_determined(as_operator(workload, "workload"), rounded.recovery, rounded.matrix)
-    elif rounded.is_lossy:
-        raise RowSpaceError(
-            "rows of the strategy are too faint beside the largest to be measured: expected "
-            "weights above 2**-30 of the sensitivity. Drop those rows, or pass workload= to "
-            "have it checked that it does not need them."
-        )
-    factor = squared_factor(relation, budget.norm, nonnegative=is_nonnegative(rounded.matrix))
-    noise = noise_for(rounded.column_sum, factor, budget, law)
-    return Mechanism(rounded, noise, budget, relation, factor, method)
-
-
 def noise_for(
     column_sum: int, squared: int, budget: PureDP | ZCDP, law: type[NoiseLaw] | None = None
 ) -> NoiseLaw:
@@ -286,18 +227,6 @@ def _checked_law(law: object, budget: PureDP | ZCDP) -> type[NoiseLaw]:
     return law
 
 
-def _round_once(matrix: Operator, norm: Literal["l1", "l2"]) -> RoundedStrategy:
-    """Round a strategy once for as long as it lives, beside its other cached properties.
-
-    A study releases the same strategy many times; the factors of its rounded form, which answers
-    are recovered with, are kept as long as that form is.
-    """
-    kept: dict[str, RoundedStrategy] = vars(matrix).setdefault("_round_once", {})
-    if norm not in kept:
-        kept[norm] = round_strategy(matrix, norm)
-    return kept[norm]
-
-
 def checked_budget(budget: object) -> PureDP | ZCDP:
     if isinstance(budget, PureDP | ZCDP):
         return budget
@@ -305,18 +234,6 @@ def checked_budget(budget: object) -> PureDP | ZCDP:
         f"budget={budget!r} is of type {type(budget).__name__}: expected PureDP(epsilon) or "
         f"ZCDP(rho), or as_budget(epsilon=...)."
     )
-
-
-def _matrix_and_method(strategy: object, budget: PureDP | ZCDP) -> tuple[Operator, str]:
-    if not isinstance(strategy, Strategy):
-        return as_operator(strategy, "strategy"), "given"
-    if strategy.norm != budget.norm:
-        raise ValueError(
-            f"strategy is one for norm={strategy.norm!r}, but {budget!r} needs "
-            f"norm={budget.norm!r}: expected strategies.select or strategies.evaluate with "
-            f"norm={budget.norm!r}."
-        )
-    return strategy.matrix, strategy.method
 
 
 def same_measurement(one: Mechanism, other: Mechanism) -> bool:
