@@ -31,7 +31,7 @@ from mrf_matrix.release.plan import needs_records
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.counting import Progress
-from mrf_matrix.voting.voting import vote_shares
+from mrf_matrix.voting.evidence import vote_shares
 
 if TYPE_CHECKING:
     from mrf_matrix.reports.page import ReportPage

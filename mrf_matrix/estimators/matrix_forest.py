@@ -14,8 +14,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan, matrix_plan
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.voting.ensemble import ReleasedEnsemble
-from mrf_matrix.voting.voting import SHRINKAGES
+from mrf_matrix.voting.voting import SHRINKAGES, ReleasedEnsemble
 from strategies import Strategy
 
 
@@ -42,7 +41,7 @@ class MatrixForestClassifier(ForestParameters, FitsByPlan):
         :doc:`/objectives`.
     voting : {"hard", "weight", "product", "shares", "posterior"}
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
-        The others know the noise or multiply, see `mrf_matrix.voting.ensemble`.
+        The others know the noise or multiply, see `mrf_matrix.voting.voting`.
         After `fit` another one costs nothing: see `voted_by`.
     shrinkage : {"none", "votes", "leaves"}
         Shrinks leaves toward their ancestors before they vote, see `shrink_leaves`: as far as

@@ -16,8 +16,8 @@ from mrf_matrix.kinds.private import PrivateSteps
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.release.plan import Transcript
-from mrf_matrix.voting.ensemble import ReleasedEnsemble, agreements, checked_draws
 from mrf_matrix.voting.intervals import Margins, VoteIntervals
+from mrf_matrix.voting.voting import ReleasedEnsemble, agreements, checked_draws
 
 
 class ModelVotes(VoteIntervals, BaseForestClassifier):
@@ -181,7 +181,7 @@ class ModelVotes(VoteIntervals, BaseForestClassifier):
         Of a posterior, a label that is given leads with a probability of ``(1 + level) / 2`` or
         more under its model. Of a matrix forest under any other rule than weight voting without
         shrinkage the noise is drawn again, and a label is withheld that less than `level` of the
-        redrawn votes agree with; see `mrf_matrix.voting.ensemble`.
+        redrawn votes agree with; see `mrf_matrix.voting.voting`.
 
         Parameters
         ----------

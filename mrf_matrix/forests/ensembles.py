@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Ints, Longs
 from mrf_matrix.base.checks import short_repr, whole_number
-from mrf_matrix.base.provenance import ChosenTuple, Provenance, provenance_of
+from mrf_matrix.base.provenance import FOREST, ChosenTuple, Provenance, provenance_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import checked_codes
 from mrf_matrix.forests.forest import (
@@ -353,6 +353,29 @@ def table_forest(
         nodes = [count * sizes[table[0]] for count, table in zip(nodes, left, strict=True) if table]
         left = [table[1:] for table in left if table]
     return forest_from_levels(domain, levels, provenance=provenance, source=source)
+
+
+NAIVE_BAYES_SOURCE = "a stump for each attribute, and the class totals"
+
+
+def naive_bayes_forest(domain: Domain) -> Forest:
+    """Return d trees of depth 1 and one of depth 0, the last.
+
+    `domain`: the public schema. Attributes with one code only are left out: they tell nothing.
+
+    Returns
+    -------
+    Forest
+        Leaf values of tree i are counts of attribute i's codes, of the last tree class totals.
+
+    Examples
+    --------
+    >>> naive_bayes_forest(Domain.from_sizes([2, 3]))
+    Forest(3 trees, 6 leaves, depth 1, over 2 attributes, a stump for each attribute, and the \
+class totals)
+    """
+    tables = [(i,) for i, size in enumerate(domain.sizes) if size > 1]
+    return table_forest(domain, [*tables, ()], provenance=FOREST, source=NAIVE_BAYES_SOURCE)
 
 
 def balanced_blocks(attributes: Iterable[int], sizes: Sequence[int], n_blocks: int) -> list[Block]:

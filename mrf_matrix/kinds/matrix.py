@@ -42,13 +42,16 @@ from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
 from mrf_matrix.release.curator import Curator, PartyReleases
 from mrf_matrix.release.plan import Cells, Table, Transcript
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE
-from mrf_matrix.voting.ensemble import (
+from mrf_matrix.voting.intervals import Margins, half_widths, leading_margins
+from mrf_matrix.voting.voting import (
+    NOISE_AWARE_VOTINGS,
+    SHRINKAGES,
+    NoiseAwareVoting,
     ReleasedEnsemble,
+    Shrinkage,
     ensemble_votes,
     shares_of_votes,
 )
-from mrf_matrix.voting.intervals import Margins, half_widths, leading_margins
-from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, NoiseAwareVoting, Shrinkage
 from strategies import Strategy
 from strategies.operator_files import decode, encode
 from strategies.operators import Scaled

@@ -34,8 +34,9 @@ from mrf_matrix.release.plan import (
     records_of,
 )
 from mrf_matrix.reports.privacy_report import CHOICE_LAW, Measurement, PrivacyReport
+from mrf_matrix.voting.evidence import log_odds_of
 from mrf_matrix.voting.intervals import Margins
-from mrf_matrix.voting.voting import log_odds_of, per_distinct_row
+from mrf_matrix.voting.voting import per_distinct_row
 
 COMMON = frozenset({"budget", "delta", "neighboring", "n_records"})
 Sizes = tuple[int, ...]

@@ -23,7 +23,8 @@ from mrf_matrix.planning.plans.two_stage_plan import GrowthStep, with_budget, wo
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Budget, Places
 from mrf_matrix.release.step_table import StepTable
-from mrf_matrix.voting.voting import forest_votes, vote_shares
+from mrf_matrix.voting.evidence import vote_shares
+from mrf_matrix.voting.voting import forest_votes
 from strategies.operators import check_allocation
 
 PUBLIC = (

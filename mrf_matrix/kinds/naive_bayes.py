@@ -21,13 +21,13 @@ from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Cells
 from mrf_matrix.reports.privacy_report import PUBLIC
 from mrf_matrix.residual.settings import Budget
-from mrf_matrix.voting.voting import (
+from mrf_matrix.voting.evidence import (
     LEAST_TOTAL,
-    forest_votes,
     log_shares,
     naive_bayes_leaf_logs,
     posterior_shares,
 )
+from mrf_matrix.voting.voting import forest_votes
 
 LEAST_ALPHA, LARGEST_ALPHA = 1e-100, 1e100
 

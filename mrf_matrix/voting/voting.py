@@ -1,35 +1,48 @@
-"""Votes and labels from leaf values: post-processing of what was already released.
+"""Votes from leaf values and their noise: post-processing of what was already released.
 
 Every rule multiplies a sparse incidence (records x leaves) by a small (leaves x classes) table.
 Ties are broken by public rules only. A leaf whose largest values tie shares its vote among the tied
 classes, and a record whose largest votes tie gets the class that comes first in `classes_`.
-
-*Votes that multiply.* A leaf ``l`` of tree t adds ``log p(l | c)``, or ``log p(c | l) - log p(c)``,
-which by Bayes' rule differs from it by a constant of the leaf. Sums of these over trees that split
-the same attributes would count the same evidence many times, so they are multiplied by
-
-    number of attributes / number of splits above the leaves, summed over trees,
-
-after which every attribute counts once on average. Naive Bayes is a forest of one stump for each
-attribute: its leaf values are one-way marginals, a tree of depth 0 holds the class totals, and the
-factor is 1. Trees of depth 2 that start at each attribute are one-dependence estimators.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from math import prod
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Array, Codes
-from mrf_matrix.base.provenance import FOREST
-from mrf_matrix.domain import Domain
-from mrf_matrix.forests import Forest, leaf_masks
-from mrf_matrix.forests.ensembles import table_forest
-from mrf_matrix.mechanisms import CellCounts
+from mrf_matrix.base.arrays import Array, Codes, Ints, Longs
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.domain.columns import plain_array
+from mrf_matrix.error.noise_sums import NoiseTerm
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.forest import seen_columns
+from mrf_matrix.mechanisms import CellCounts, Release, reconstruct, row_variances
 from mrf_matrix.mechanisms.counts import distinct_cells
+from mrf_matrix.reconstruction import ShrunkLeaves, vote_noise_share
+from mrf_matrix.reconstruction.shrinkage import (
+    NodeAnswers,
+    leaf_sums,
+    node_matrix,
+    parts_of_parents,
+    shrink_nodes,
+)
+from mrf_matrix.voting.evidence import (
+    class_prior,
+    evidence_scale,
+    odds_logs,
+    posterior_shares,
+    product_logs,
+    vote_shares,
+)
+from mrf_matrix.voting.intervals import vote_terms
+from strategies import Strategy
+from strategies.operators import Operator
 
 Voting = Literal["hard", "weight"]
 VOTINGS: tuple[Voting, ...] = get_args(Voting)
@@ -107,33 +120,6 @@ def record_blocks(n_records: int, n_trees: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, n_records, step))
 
 
-def log_shares(shares: Array) -> Array:
-    return np.asarray(np.log(np.maximum(shares, np.finfo(np.float64).tiny)))
-
-
-def log_odds_of(shares: Array) -> Array:
-    """Return the log odds that shares (b, k) state: of the second of two classes, (b,).
-
-    Of several classes each one's odds are against all others, (b, k).
-    """
-    logs = log_shares(shares)
-    if shares.shape[1] == 2:
-        return np.asarray(logs[:, 1] - logs[:, 0])
-    return np.asarray(logs - log_shares(1 - shares))
-
-
-def vote_shares(votes: Array) -> Array:
-    """Return votes as shares that sum to one, keeping each row's order of classes.
-
-    A row with negative (noisy) votes is shifted so that its least vote is zero; a row without
-    any preference is uniform. These are shares of votes, not calibrated probabilities.
-    """
-    shifted = votes - np.minimum(votes.min(axis=1, keepdims=True), 0.0)
-    total = shifted.sum(axis=1, keepdims=True)
-    uniform = np.full_like(shifted, 1.0 / votes.shape[1])
-    return np.asarray(np.divide(shifted, total, out=uniform, where=total > 0))
-
-
 def leaf_labels(counts: CellCounts, preference: Array) -> CellCounts:
     """Return the hard votes of leaves: one vote for the largest class of each leaf with records.
 
@@ -148,106 +134,308 @@ def leaf_labels(counts: CellCounts, preference: Array) -> CellCounts:
     return CellCounts(counts.codes, votes, counts.sizes, _provenance=counts.provenance)
 
 
-SMOOTHING = 1.0  # records added to every leaf in every class (Laplace)
+@dataclass(frozen=True, eq=False)
+class LeafNoise:
+    """The noise of leaf values, as far as votes depend on it."""
 
-LEAST_TOTAL = 0.5
-"""Records that a class has at least, where counts are noisy: below any class that has some."""
+    node_variances: Array
+    """Shape (nodes,): variance of every node's noisy count, in each class, in records squared."""
+    vote_share: float
+    """Variance of a mean over trees as a share of one leaf's, see `vote_noise_share`."""
 
-FLOOR = 1 / 21
-"""Part of the class prior in a leaf's shares: no single leaf multiplies the odds by more."""
 
+def noise_of_release(forest: Forest, release: Release) -> LeafNoise:
+    """Return the noise of leaves that are answered by least squares from a release.
 
-def product_logs(forest: Forest, values: Array, alpha: float = SMOOTHING) -> Array:
-    """Return ``log((max(c, 0) + α) / (Σ_tree max(c, 0) + α leaves of the tree))``, shape (o, k).
-
-    The class-conditional probability of each leaf, smoothed as in scikit-learn's `CategoricalNB`.
+    Raises RowSpaceError if the release does not determine some node.
     """
-    counts = np.maximum(values, 0.0) + alpha
-    totals = np.zeros((forest.n_trees, counts.shape[1]))
-    np.add.at(totals, forest.leaf_tree, counts)
-    return np.asarray(np.log(counts / totals[forest.leaf_tree]))
+    distinct, number, _ = node_matrix(forest).unique_rows()
+    variances = row_variances(release, distinct)[number]
+    return LeafNoise(variances, vote_noise_share(forest, release))
 
 
-def odds_logs(shares: Array, prior: Array) -> Array:
-    """Return ``log p(c | l) - log p(c)`` from class shares, (o, k): 0 where a leaf is silent."""
-    return np.asarray(np.log((1 - FLOOR) * shares / prior + FLOOR))
+def independent_noise(forest: Forest, variance: float) -> LeafNoise:
+    """Return the noise of leaves that were measured themselves, each with its own draw."""
+    leaves = np.full(forest.n_leaves, variance)
+    return LeafNoise(np.asarray(leaf_sums(forest) @ leaves), 1 / forest.n_trees)
 
 
-def class_prior(totals: Array, *, noisy: bool) -> Array:
-    """Return class shares from totals: at least half a record each where there is noise, (k,)."""
-    kept = np.maximum(totals, LEAST_TOTAL if noisy else 0.0)
-    if not kept.any():
-        return np.full(len(kept), 1 / len(kept))
-    return np.asarray(kept / kept.sum())
+@dataclass(frozen=True, eq=False)
+class NoisyLeaves:
+    """Noisy class counts of a forest's leaves, with their noise."""
+
+    forest: Forest
+    values: Array  # shape (o, k)
+    origin: LeafNoise | Release | float
+    """The noise, or what it follows from when it is first asked for: the release that answered the
+    leaves by least squares, or the variance of leaves that were measured themselves."""
+    known_parts: Array | None = None
+    """Nodes as parts of their parents, where they were worked out before for the same trees."""
+
+    def __post_init__(self) -> None:
+        # one layout, so that sums have one order and files predict the same to the last digit
+        object.__setattr__(self, "values", np.ascontiguousarray(plain_array("values", self.values)))
+
+    @cached_property
+    def noise(self) -> LeafNoise:
+        """The noise: exact, known without data."""
+        if isinstance(self.origin, LeafNoise):
+            return self.origin
+        if isinstance(self.origin, Release):
+            return noise_of_release(self.forest, self.origin)
+        return independent_noise(self.forest, self.origin)
+
+    @property
+    def variances(self) -> Array:
+        """Noise variance of every leaf value, in records squared, shape (o,)."""
+        return np.asarray(self.noise.node_variances[self.forest.leaves])
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether there is any noise."""
+        return bool(self.noise.node_variances.any())
+
+    @cached_property
+    def _parts(self) -> Array:
+        return parts_of_parents(self.forest) if self.known_parts is None else self.known_parts
+
+    def with_errors(self, errors: Array) -> "NoisyLeaves":
+        """Return the leaves with further errors of the same law."""
+        return NoisyLeaves(self.forest, self.values + errors, self.noise, self._parts)
+
+    def shrink(self, shrinkage: Shrinkage) -> ShrunkLeaves:
+        """Return the leaves shrunk toward their ancestors: for "leaves", or for "votes" only.
+
+        "leaves" sets weights against all the noise of a leaf, "votes" against the part that is
+        left in a mean over trees. Inner nodes are the sums of their leaves, which for answers by
+        least squares are the nodes' own answers.
+        """
+        return self._shrunk_for_votes if shrinkage == "votes" else self._shrunk_for_leaves
+
+    @cached_property
+    def _shrunk_for_votes(self) -> ShrunkLeaves:
+        return shrink_nodes(self.forest, self._nodes, noise_share=self.noise.vote_share)
+
+    @cached_property
+    def _shrunk_for_leaves(self) -> ShrunkLeaves:
+        return shrink_nodes(self.forest, self._nodes)
+
+    @cached_property
+    def _nodes(self) -> NodeAnswers:
+        counts = np.asarray(leaf_sums(self.forest) @ self.values)
+        return NodeAnswers(counts, self.noise.node_variances, self._parts)
 
 
-def evidence_scale(parts: Sequence[tuple[tuple[int, ...], Forest]]) -> float:
-    """Return attributes over splits: what sums of logs over trees are multiplied by, at most 1.
+LeafTable = Callable[[Forest, Array, Array, Array], Array]
+"""From a forest, its leaf values, class shares and class totals: what each leaf adds, (o, k)."""
 
-    `parts`: forests and the positions of their attributes in the whole domain. Attributes that a
-    path splits twice count once.
 
-    >>> from mrf_matrix.domain import Domain
-    >>> from mrf_matrix.forests import RandomTrees
-    >>> domain = Domain.from_sizes([2, 3, 2, 2])
-    >>> forest = RandomTrees(n_trees=8, max_depth=2).grow(domain, random_state=0)
-    >>> round(evidence_scale([((0, 1, 2, 3), forest)]), 9)
-    0.25
+@dataclass(frozen=True)
+class VotingRule:
+    """A way to vote: the votes of leaves, and how they are added up."""
+
+    leaf_table: LeafTable
+    in_logs: bool = False  # whether sums are logs of odds, to which the classes' prior is added
+    always_shrunk: bool = False  # whether leaves are shrunk where no shrinkage is asked for
+
+
+def _hard_table(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:
+    told = values.sum(axis=1, keepdims=True) > 0  # shares tell where a leaf has no records at all
+    return leaf_votes(np.where(told, values, shares), "hard")
+
+
+def _posterior_table(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:
+    return odds_logs(shares, class_prior(totals, noisy=True))
+
+
+RULES: Mapping[str, VotingRule] = {
+    "hard": VotingRule(_hard_table),
+    "weight": VotingRule(lambda forest, values, shares, totals: values),
+    "product": VotingRule(
+        lambda forest, values, shares, totals: product_logs(forest, values), in_logs=True
+    ),
+    "shares": VotingRule(lambda forest, values, shares, totals: shares, always_shrunk=True),
+    "posterior": VotingRule(_posterior_table, in_logs=True, always_shrunk=True),
+}
+
+
+def leaf_evidence(
+    leaves: NoisyLeaves, voting: NoiseAwareVoting, shrinkage: Shrinkage
+) -> tuple[Array, Array]:
+    """Return what each leaf adds to a record's votes (o, k), and the records of each class (k,).
+
+    `voting`: a word of `RULES`; `shrinkage` {"none", "votes", "leaves"}: "none" leaves values as
+    they are; "shares" and "posterior", which cannot do without, take "votes" then.
     """
-    seen: set[int] = set()
-    splits = 0.0
-    for features, forest in parts:
-        per_tree = np.bincount(forest.leaf_tree, minlength=forest.n_trees)
-        for feature, mask in zip(features, leaf_masks(forest), strict=True):
-            split = ~mask.all(axis=1)
-            if split.any():
-                seen.add(feature)
-                splits += float((split / per_tree[forest.leaf_tree]).sum())
-    return min(1.0, len(seen) / splits) if splits else 1.0
+    forest, rule = leaves.forest, RULES[voting]
+    if shrinkage == "none" and rule.always_shrunk:
+        shrinkage = "votes"
+    if shrinkage == "none":
+        values = shares = leaves.values
+    else:
+        shrunk = leaves.shrink(shrinkage)
+        values, shares = shrunk.values, shrunk.shares
+    totals = values.sum(axis=0) / forest.n_trees
+    return rule.leaf_table(forest, values, shares, totals), totals
 
 
-NAIVE_BAYES_SOURCE = "a stump for each attribute, and the class totals"
+def ensemble_votes(
+    parts: Sequence[tuple[tuple[int, ...], NoisyLeaves]],
+    codes: Codes,
+    voting: NoiseAwareVoting,
+    shrinkage: Shrinkage = "none",
+) -> Array:
+    """Return the votes of every record, shape (b, k).
 
-
-def naive_bayes_forest(domain: Domain) -> Forest:
-    """Return d trees of depth 1 and one of depth 0, the last.
-
-    `domain`: the public schema. Attributes with one code only are left out: they tell nothing.
-
-    Returns
-    -------
-    Forest
-        Leaf values of tree i are counts of attribute i's codes, of the last tree class totals.
-
-    Examples
-    --------
-    >>> naive_bayes_forest(Domain.from_sizes([2, 3]))
-    Forest(3 trees, 6 leaves, depth 1, over 2 attributes, a stump for each attribute, and the \
-class totals)
+    `parts`: each forest's leaves, and the positions of its attributes in the whole domain; `codes`
+    (b, d): encoded records, over the whole domain; `voting`, `shrinkage`: see `leaf_evidence`.
     """
-    tables = [(i,) for i, size in enumerate(domain.sizes) if size > 1]
-    return table_forest(domain, [*tables, ()], provenance=FOREST, source=NAIVE_BAYES_SOURCE)
-
-
-def naive_bayes_leaf_logs(forest: Forest, leaf_values: Array, alpha: float, floor: float) -> Array:
-    """Return what each leaf adds to the log posterior of a record that reaches it, (o, k).
-
-    With noisy counts ``c`` of class y clipped at zero, the leaf ``x_i = v`` of a stump over
-    ``n_i`` codes adds ``log((c_v + alpha) / (sum_u c_u + alpha n_i))``, and the leaf of class
-    totals ``log(max(N_y, floor))``, less a constant.
-
-    `forest`: from `naive_bayes_forest`; `leaf_values` (o, k): noisy class counts of its leaves;
-    `alpha`: records that are added to every count (Laplace smoothing), positive; `floor`: least
-    class total, in records. With 0, a class without records has log probability -inf.
-    """
-    last = forest.leaf_tree == forest.n_trees - 1
-    logs = product_logs(forest, leaf_values, alpha)
+    votes: Array = np.zeros((len(codes), 1))
+    totals = []
+    for features, leaves in parts:
+        table, own = leaf_evidence(leaves, voting, shrinkage)
+        seen = seen_columns(codes, features)
+        votes = votes + forest_votes(leaves.forest, seen, table)
+        totals.append(own)
+    if not RULES[voting].in_logs:
+        return votes
+    scale = evidence_scale([(features, leaves.forest) for features, leaves in parts])
+    noisy = any(leaves.is_noisy for _, leaves in parts)  # takes time: asked here only
+    prior = class_prior(np.mean(totals, axis=0), noisy=noisy)
     with np.errstate(divide="ignore"):  # a class without records, where nothing is noisy
-        logs[last] = np.log(np.maximum(leaf_values[last], floor))
-    return logs
+        return np.asarray(scale * votes + np.log(prior))
 
 
-def posterior_shares(log_posteriors: Array) -> Array:
-    """Return ``exp(log_posteriors)`` with rows summing to one, without overflow, (b, k)."""
-    weights = np.exp(log_posteriors - log_posteriors.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+def shares_of_votes(votes: Array, voting: NoiseAwareVoting) -> Array:
+    """Return class shares from votes: posteriors where votes are logs, shares of votes else."""
+    return posterior_shares(votes) if RULES[voting].in_logs else vote_shares(votes)
+
+
+ENTRIES = 2**22  # noise draws that are held at a time
+
+
+def fresh_leaf_noise(
+    release: Release, forest: Forest | None, draws: int, generator: np.random.Generator
+) -> Array:
+    """Return fresh errors of leaf values, shape (o, k, draws).
+
+    `release`: its law is drawn from; its answers are not looked at; `forest`: whose leaves the
+    release answers by least squares; None where leaves were measured; `generator`: not of a private
+    release: nothing hangs on it.
+    """
+    rows, classes = release.answers.shape
+    fresh = release.law.research((rows, classes * draws), generator)
+    if forest is None:
+        errors = fresh / float(release.scale)
+    else:
+        drawn = replace(release, answers=fresh, domain=None, measured=None)
+        errors = reconstruct(drawn, path_matrix(forest))
+    return np.asarray(errors.reshape(len(errors), classes, draws))
+
+
+def agreements(
+    ensembles: Sequence["ReleasedEnsemble"],
+    codes: Codes,
+    labels: NDArray[np.intp],
+    rule: tuple[NoiseAwareVoting, Shrinkage],
+    draws: int,
+    generator: np.random.Generator,
+) -> Longs:
+    """Return how many of the redrawn votes give each record its label, shape (b,).
+
+    `codes` (b, d): encoded records; `labels` (b,): numbers of their classes.
+    """
+    agree = np.zeros(len(codes), dtype=np.int64)
+    for some in _batches(ensembles, draws):
+        noises = [one.redrawn_noise(some, generator) for one in ensembles]
+        for number in range(some):
+            parts = [
+                (one.features, one.leaves.with_errors(noise[:, :, number]))
+                for one, noise in zip(ensembles, noises, strict=True)
+            ]
+            agree += ensemble_votes(parts, codes, *rule).argmax(axis=1) == labels
+    return agree
+
+
+def _batches(ensembles: Sequence["ReleasedEnsemble"], draws: int) -> Iterator[int]:
+    """Cut the draws into batches whose noise fits."""
+    entries = max(max(one.release.answers.size, one.leaves.values.size) for one in ensembles)
+    step = max(1, ENTRIES // entries)
+    return (min(step, draws - start) for start in range(0, draws, step))
+
+
+def checked_draws(n_draws: object, level: float) -> int:
+    """Return the number of draws, enough for the level to be reached, or refuse.
+
+    Raises ValueError if even agreement of all draws would not reach the level.
+    """
+    count = whole_number("n_draws", n_draws)
+    if count < level * (count + 1):
+        needed = int(np.ceil(level / (1 - level)))
+        raise ValueError(
+            f"n_draws={count}: too few to tell a share of level={level} from all. Expected at "
+            f"least {needed}, or a lower level."
+        )
+    return count
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedEnsemble:
+    """One ensemble after its release; nothing in it is private."""
+
+    features: tuple[int, ...]  # positions of its attributes in the domain
+    forest: Forest  # its structure, over these attributes
+    # (o, k): noisy class counts of the leaves, in the order of the domain's classes
+    leaf_values: Array
+    release: Release  # the noisy measurement
+    strategy: Strategy | None = None  # the strategy in use, where there was one
+    # whether the release holds the leaves themselves, as the baselines' do; else it answers them
+    leaves_measured: bool = False
+
+    @cached_property
+    def leaves(self) -> NoisyLeaves:
+        noise = self._own_variance if self.leaves_measured else self.release
+        return NoisyLeaves(self.forest, self.leaf_values, noise)
+
+    @property
+    def leaf_variances(self) -> Array:
+        """Noise variance of every leaf value, in each class, shape (o,)."""
+        return self.leaves.variances
+
+    def vote_variances(self, codes: Codes) -> Array:
+        """Return the expected squared error of every record's weight votes, per class, (b,)."""
+        if self._own_weights is not None:
+            squares = self._own_weights[self._reached_leaves(codes)] ** 2
+            return np.asarray(self.release.variance * squares.sum(axis=1))
+        return row_variances(self.release, self._vote_workload(codes))
+
+    def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
+        if self._own_weights is not None:
+            weights = self._own_weights[self._reached_leaves(codes)]
+            return [NoiseTerm.of(row, self.release.law) for row in weights]
+        return vote_terms(self._vote_workload, self.release, codes)
+
+    def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
+        """Return fresh errors of the leaf values, shape (o, k, draws)."""
+        answered = None if self.leaves_measured else self.forest
+        return fresh_leaf_noise(self.release, answered, draws, generator)
+
+    @cached_property
+    def _own_weights(self) -> Array | None:
+        """Weight of each leaf's own noise draw, (o,); None where leaves are answered together."""
+        if self.leaves_measured:
+            return np.full(self.forest.n_leaves, 1 / float(self.release.scale))
+        recovery = self.release.mechanism.rounded.recovery
+        found = recovery.own_multiples(path_matrix(self.forest))
+        return None if found is None else np.abs(found)
+
+    def _reached_leaves(self, codes: Codes) -> Ints:
+        return self.forest.apply(seen_columns(codes, self.features))
+
+    @property
+    def _own_variance(self) -> float:
+        return self.release.variance / float(self.release.scale) ** 2
+
+    def _vote_workload(self, codes: Codes) -> Operator:
+        queries = query_matrix(seen_columns(codes, self.features), self.forest.domain)
+        return prediction_workload(self.forest, queries)

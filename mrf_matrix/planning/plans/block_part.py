@@ -19,6 +19,7 @@ from mrf_matrix.forests.ensembles import (
     Ensemble,
     attribute_positions,
     distinct_queries,
+    naive_bayes_forest,
     public_queries,
 )
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
@@ -36,7 +37,6 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import PlanKind, kind_of
 from mrf_matrix.posterior import BlockTable
 from mrf_matrix.release.plan import StrategyStep
-from mrf_matrix.voting.voting import naive_bayes_forest
 from strategies.operators import Marginals, Operator, check_allocation
 
 TABLES = kind_of("tables")

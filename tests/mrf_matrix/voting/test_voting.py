@@ -24,9 +24,8 @@ from mrf_matrix.mechanisms import (
     measure,
     row_variances,
 )
-from mrf_matrix.voting import NoisyLeaves, intervals, leaf_evidence, voting
-from mrf_matrix.voting import ensemble as redrawn_votes
-from mrf_matrix.voting.ensemble import ensemble_votes, fresh_leaf_noise, independent_noise
+from mrf_matrix.voting import NoisyLeaves, intervals, leaf_evidence, vote_shares, voting
+from mrf_matrix.voting.evidence import evidence_scale, odds_logs
 from mrf_matrix.voting.intervals import (
     STEPS,
     SURE,
@@ -35,7 +34,13 @@ from mrf_matrix.voting.intervals import (
     miss_probability,
     smallest_width,
 )
-from mrf_matrix.voting.voting import FEW_RECORDS, evidence_scale, odds_logs, per_distinct_row
+from mrf_matrix.voting.voting import (
+    FEW_RECORDS,
+    ensemble_votes,
+    fresh_leaf_noise,
+    independent_noise,
+    per_distinct_row,
+)
 from strategies.operators import Grouping, Identity, Scaled, Sparse
 
 
@@ -65,14 +70,14 @@ def test_a_tied_leaf_shares_its_vote():
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5))
 def test_shares_are_a_distribution_that_keeps_the_order(seed, n_classes):
     votes = np.random.default_rng(seed).normal(scale=3, size=(20, n_classes))
-    shares = voting.vote_shares(votes)
+    shares = vote_shares(votes)
     assert (shares >= 0).all()
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     np.testing.assert_array_equal(shares.argmax(axis=1), votes.argmax(axis=1))
 
 
 def test_no_preference_is_uniform():
-    np.testing.assert_allclose(voting.vote_shares(np.full((2, 4), -3.0)), 0.25)
+    np.testing.assert_allclose(vote_shares(np.full((2, 4), -3.0)), 0.25)
 
 
 @pytest.mark.parametrize(("n_trees", "step"), [(1, 12), (5, 2), (12, 1), (100, 1)])
@@ -383,7 +388,7 @@ def test_less_noise_than_there_is_withholds_too_little(noisy, exact, monkeypatch
         return 0.1 * fresh_leaf_noise(*arguments)
 
     wanted = noisy.predict_or_abstain(ASKED, 0.95, random_state=0)
-    monkeypatch.setattr("mrf_matrix.voting.ensemble.fresh_leaf_noise", faint)
+    monkeypatch.setattr("mrf_matrix.voting.voting.fresh_leaf_noise", faint)
     worse = noisy.predict_or_abstain(ASKED, 0.95, random_state=0)
     without = exact.predict(ASKED)
     agree = [(without == labels.data)[~labels.mask].mean() for labels in (wanted, worse)]
@@ -394,6 +399,6 @@ def test_less_noise_than_there_is_withholds_too_little(noisy, exact, monkeypatch
 def test_batches_of_draws_are_the_same_votes(noisy, monkeypatch):
     noisy = noisy.voted_by("product", "none")
     one = noisy.predict_or_abstain(CAR.codes[:200], 0.6, n_draws=20, random_state=3)
-    monkeypatch.setattr(redrawn_votes, "ENTRIES", 1)  # one draw at a time: other numbers
+    monkeypatch.setattr(voting, "ENTRIES", 1)  # one draw at a time: other numbers
     other = noisy.predict_or_abstain(CAR.codes[:200], 0.6, n_draws=20, random_state=3)
     assert abs(one.mask.mean() - other.mask.mean()) < 0.15

@@ -7,8 +7,7 @@ from item import Figure, Item, Run, Table, by_cell, mean_of
 
 from mrf_matrix import MatrixForestClassifier
 from mrf_matrix.forests.forest import seen_columns
-from mrf_matrix.voting.ensemble import ReleasedEnsemble
-from mrf_matrix.voting.voting import forest_votes, leaf_votes
+from mrf_matrix.voting.voting import ReleasedEnsemble, forest_votes, leaf_votes
 
 OURS, BY_LOT = "integers, ties share the vote (ours)", "integers, ties by lot"
 FLOATS = "floats (the reading that fits)"
