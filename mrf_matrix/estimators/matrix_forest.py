@@ -9,11 +9,11 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.parameters import ForestParameters, parameters
 from mrf_matrix.estimators.plan_fit import FitsByPlan, asked_data, check_before_release
 from mrf_matrix.estimators.record_source import PrivateData
-from mrf_matrix.estimators.spending import budget_request
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan, matrix_plan
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.ledger.payers import budget_request
 from mrf_matrix.voting.voting import SHRINKAGES, ReleasedEnsemble
 from strategies import Strategy
 

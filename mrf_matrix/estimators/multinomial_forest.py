@@ -24,7 +24,6 @@ from mrf_matrix.estimators.parameters import (
 )
 from mrf_matrix.estimators.plan_fit import SPENT, FailedFit, FitsByPlan, Stream
 from mrf_matrix.estimators.record_source import EncodedRecords
-from mrf_matrix.estimators.spending import BudgetRequest, budget_request, noise_stream, pay
 from mrf_matrix.forests import Forest, MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import Partition
 from mrf_matrix.forests.growth.level import LABEL_SCORES, label_rate
@@ -38,6 +37,7 @@ from mrf_matrix.kinds.multinomial import (
 )
 from mrf_matrix.kinds.two_stage import TWO_STAGE, check_given_strategy
 from mrf_matrix.mechanisms import ZCDP, BudgetError
+from mrf_matrix.mechanisms.ledger.payers import BudgetRequest, budget_request, noise_stream, pay
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, two_stage_plan

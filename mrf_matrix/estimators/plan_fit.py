@@ -29,11 +29,11 @@ from mrf_matrix.estimators.record_source import (
     RecordSource,
     hold_data,
 )
-from mrf_matrix.estimators.spending import BudgetRequest, budget_request, noise_stream, pay
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.model import Kind, learn
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.ledger.payers import BudgetRequest, budget_request, noise_stream, pay
 from mrf_matrix.planning.auto.pooled_plan import PooledPlan
 from mrf_matrix.planning.plans.cost import SIGNAL_CHECK, check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan

@@ -13,7 +13,6 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.work import keep_draws
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction import PrivatePredictionClassifier
-from mrf_matrix.estimators.spending import BudgetRequest, noise_stream, pay
 from mrf_matrix.mechanisms import (
     ZCDP,
     CellCounts,
@@ -25,7 +24,7 @@ from mrf_matrix.mechanisms import (
     count_cells,
 )
 from mrf_matrix.mechanisms.budget import claiming_budgets
-from mrf_matrix.mechanisms.ledger.payers import default_ledger
+from mrf_matrix.mechanisms.ledger.payers import BudgetRequest, default_ledger, noise_stream, pay
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 from mrf_matrix.release.curator import Live

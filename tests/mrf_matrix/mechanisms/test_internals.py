@@ -26,7 +26,6 @@ from mrf_matrix import (
 )
 from mrf_matrix.domain.columns import Column
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
-from mrf_matrix.estimators import spending
 from mrf_matrix.estimators.constructors import claim_parameters
 from mrf_matrix.estimators.count_source import CountSource
 from mrf_matrix.estimators.record_source import EncodedRecords, LoadedData, RecordSource
@@ -44,6 +43,7 @@ from mrf_matrix.mechanisms import (
     count_cells,
 )
 from mrf_matrix.mechanisms.budget import claimed_budget, claiming_budgets
+from mrf_matrix.mechanisms.ledger import payers
 from mrf_matrix.mechanisms.ledger.filter_state import (
     PrivacyFilter,
     filter_state_of,
@@ -424,7 +424,7 @@ def fit(**parameters):
 
 
 def test_the_second_fit_without_a_ledger_warns_once_with_the_sum(monkeypatch):
-    monkeypatch.setattr(spending, "UNTRACKED", spending.UntrackedSpending())
+    monkeypatch.setattr(payers, "UNTRACKED", payers.UntrackedSpending())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit(noise="research"), fit(epsilon=float("inf")), fit(ledger=PrivacyLedger(epsilon=1))

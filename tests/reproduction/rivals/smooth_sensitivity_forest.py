@@ -14,11 +14,11 @@ from mrf_matrix.base.work import Choice, enter_draw
 from mrf_matrix.estimators.base import commit_on_success
 from mrf_matrix.estimators.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.parameters import Amount, Records, parameters
-from mrf_matrix.estimators.spending import budget_request, pay
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.growth.level import label_rate, private_labels
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.budget import checked_neighboring
+from mrf_matrix.mechanisms.ledger.payers import budget_request, pay
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.mechanisms.statement import Claim
