@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from mrf_matrix.federated.shares.coarse import CoarseStrategyError as CoarseStrategyError
     from mrf_matrix.federated.shares.design import FederatedDesign as FederatedDesign
     from mrf_matrix.federated.shares.design import federate as federate
-    from mrf_matrix.federated.sums.masks import RoundBytes as RoundBytes
-    from mrf_matrix.federated.sums.masks import message_bytes as message_bytes
     from mrf_matrix.federated.sums.messages import AlteredMessageError as AlteredMessageError
     from mrf_matrix.federated.sums.messages import BelowThresholdError as BelowThresholdError
     from mrf_matrix.federated.sums.messages import Message as Message
     from mrf_matrix.federated.sums.messages import OutOfOrderError as OutOfOrderError
     from mrf_matrix.federated.sums.messages import ProtocolError as ProtocolError
     from mrf_matrix.federated.sums.messages import ReplayedMessageError as ReplayedMessageError
+    from mrf_matrix.federated.sums.messages import RoundBytes as RoundBytes
     from mrf_matrix.federated.sums.messages import Session as Session
+    from mrf_matrix.federated.sums.messages import message_bytes as message_bytes
 
 __getattr__, __dir__, __all__ = front_door(__name__)

@@ -310,3 +310,64 @@ class Session:
     @cached_property
     def _identities(self) -> dict[int, bytes]:
         return dict(zip(self.members, self.identities, strict=True))
+
+
+# Their sizes --------------------------------------------------------------------------------------
+
+SHARE_BYTES = 66  # a share of a secret, of integers mod a prime of 521 bits
+WORD = 8
+KEYS = 4 * WORD + 3 * 32
+"""Two public keys and a commitment, packed."""
+SIGNATURE = 64
+BOX = 2 * SHARE_BYTES + 16
+"""Two shares and the authentication of their box."""
+
+
+@dataclass(frozen=True)
+class RoundBytes:
+    """Bytes of one round's messages, for one party, if nobody has vanished.
+
+    Attributes
+    ----------
+    round : str
+    to_server, to_party : int
+    """
+
+    round: str
+    to_server: int
+    to_party: int
+
+
+def message_bytes(parties: int, length: int) -> tuple[RoundBytes, ...]:
+    """Return what one party sends and receives in each of the four rounds.
+
+    Parameters
+    ----------
+    parties : int
+    length : int
+        Integers in a vector, of 8 bytes.
+
+    Examples
+    --------
+    >>> sum(one.to_server for one in message_bytes(100, 100_000))
+    825346
+    """
+    others = _packed_size(parties - 1, BOX)
+    payloads = {
+        "keys": (KEYS, WORD),
+        "shares": (others, _packed_size(parties, 3 * WORD + KEYS + SIGNATURE)),
+        "masked": (WORD * length, others),
+        "unmask": (_packed_size(parties, SHARE_BYTES), 2 * WORD + WORD * parties),
+    }
+    return tuple(
+        RoundBytes(name, *(_envelope_size(name) + payload for payload in payloads[name]))
+        for name in ROUNDS
+    )
+
+
+def _packed_size(count: int, each: int) -> int:
+    return WORD * (count + 2) + WORD * count + each * count
+
+
+def _envelope_size(name: str) -> int:
+    return 6 * WORD + len(PREFIX) + 32 + len(name) + 2 * WORD + SIGNATURE

@@ -20,6 +20,7 @@ from mrf_matrix.federated.sums import masks
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     SERVER,
+    SHARE_BYTES,
     AlteredMessageError,
     BelowThresholdError,
     JunkSharesError,
@@ -209,7 +210,7 @@ def _unmask(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
             "survivors: some never sent shares. Expected parties whose shares came."
         )
     _check_enough(state, survivors)
-    first, second = slice(0, masks.SHARE_BYTES), slice(masks.SHARE_BYTES, None)
+    first, second = slice(0, SHARE_BYTES), slice(SHARE_BYTES, None)
     given = {
         other: both[first if other in survivors else second]
         for other, both in state.received.items()

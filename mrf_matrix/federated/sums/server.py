@@ -13,6 +13,7 @@ from mrf_matrix.federated.sums import masks
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     SERVER,
+    SHARE_BYTES,
     AlteredMessageError,
     BelowThresholdError,
     Message,
@@ -39,7 +40,7 @@ SPENT = (
 )
 
 
-BOTH = 2 * masks.SHARE_BYTES
+BOTH = 2 * SHARE_BYTES
 """Bytes of a party's two shares for another: of its self mask, and of its pair masks."""
 
 MOST_SUBSETS = 5000
@@ -112,7 +113,7 @@ def _check_payload(state: ServerState, message: Message) -> None:
     else:
         given = unpack_by_party(payload)
         sizes = {len(share) for share in given.values()}
-        good = set(state.sharing) <= set(given) and sizes <= {masks.SHARE_BYTES}
+        good = set(state.sharing) <= set(given) and sizes <= {SHARE_BYTES}
     if not good:
         raise AlteredMessageError(
             f"message of {name_of(sender)} in round {state.now!r}: its content is not that of the "

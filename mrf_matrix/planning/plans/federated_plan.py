@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any
 
 from mrf_matrix.federated.shares.design import FederatedDesign, share_noise
-from mrf_matrix.federated.sums.masks import RoundBytes, message_bytes
+from mrf_matrix.federated.sums.messages import RoundBytes, message_bytes
 from mrf_matrix.mechanisms import Quorum, Release
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.planning.plans.plan import Plan

@@ -23,9 +23,10 @@ from mrf_matrix.federated import (
 )
 from mrf_matrix.federated.local_party import LocalParty, PartyRecord, party_answer
 from mrf_matrix.federated.noisy_answers import excess_session
-from mrf_matrix.federated.sums.masks import SHARE_BYTES, recover, split_secret
+from mrf_matrix.federated.sums.masks import recover, split_secret
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
+    SHARE_BYTES,
     pack,
     pack_by_party,
     pack_numbers,
