@@ -38,8 +38,9 @@ from mrf_matrix.planning.auto.pooled_plan import PooledPlan
 from mrf_matrix.planning.plans.cost import SIGNAL_CHECK, check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.request import claim_of, plan_of_claim
-from mrf_matrix.release.curator import Live, PartyReleases
+from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import Transcript, needs_records
+from mrf_matrix.release.replay import PartyReleases
 from mrf_matrix.residual import ResidualPlan
 from strategies.operators.base.arrays import readable_bytes
 

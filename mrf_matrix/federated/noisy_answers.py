@@ -34,8 +34,7 @@ from mrf_matrix.mechanisms import (
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.measurement.measure import release_maker
 from mrf_matrix.mechanisms.measurement.release import Noise
-from mrf_matrix.release.curator import Live
-from mrf_matrix.release.plan import StrategyStep
+from mrf_matrix.release.curator import Live, StrategyStep
 
 MODULUS_BITS = 64
 OpenedSums = tuple[Longs, tuple[int, ...], Longs | None, tuple[int, ...]]

@@ -39,8 +39,8 @@ from mrf_matrix.kinds.model import Model, learn
 from mrf_matrix.kinds.registry import KINDS
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
-from mrf_matrix.release.curator import Replay
 from mrf_matrix.release.plan import RecordedTranscript
+from mrf_matrix.release.replay import Replay
 from strategies.operator_files import OperatorFileError
 
 FORMAT = "mrf_matrix.learned_model"

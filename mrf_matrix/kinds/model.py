@@ -22,7 +22,7 @@ from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.mechanisms import NEIGHBORING, Release
 from mrf_matrix.mechanisms.statement import Claim, budget_of
 from mrf_matrix.planning.plans.signal_to_noise import with_verdict
-from mrf_matrix.release.curator import Curator
+from mrf_matrix.release.curator import Curator, is_plan
 from mrf_matrix.release.plan import (
     LARGEST_DELTA,
     AnnouncedPlan,
@@ -30,7 +30,6 @@ from mrf_matrix.release.plan import (
     Outcome,
     Plan,
     Transcript,
-    is_plan,
     records_of,
 )
 from mrf_matrix.reports.privacy_report import CHOICE_LAW, Measurement, PrivacyReport

@@ -17,8 +17,7 @@ from mrf_matrix.kinds.model import Kind, PlanFields, Sizes
 from mrf_matrix.planning.plans.block_part import plan_of_part, single_attributes
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import kind_of
-from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import Cells
+from mrf_matrix.release.curator import Cells, Curator
 from mrf_matrix.reports.privacy_report import PUBLIC
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.voting.evidence import (

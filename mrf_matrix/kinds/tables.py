@@ -31,8 +31,8 @@ from mrf_matrix.posterior import (
     ResidualPosterior,
     product_posterior,
 )
-from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import Cells, Transcript, records_of
+from mrf_matrix.release.curator import Cells, Curator
+from mrf_matrix.release.plan import Transcript, records_of
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE
 from mrf_matrix.residual import ResidualPlan, residual_plan
 from mrf_matrix.residual.learning import learn_additive

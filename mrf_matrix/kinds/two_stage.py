@@ -40,8 +40,8 @@ from mrf_matrix.planning.plans.strategy_choice import (
     strategies_of_ensembles,
 )
 from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, two_stage_plan
-from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import AnnouncedPlan, Cells, Transcript
+from mrf_matrix.release.curator import Cells, Curator
+from mrf_matrix.release.plan import AnnouncedPlan, Transcript
 from mrf_matrix.voting.evidence import vote_shares
 from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes
 from strategies import Strategy

@@ -25,7 +25,7 @@ from mrf_matrix.forests.label_tree import (
     usable_attributes,
 )
 from mrf_matrix.mechanisms.budget import checked_neighboring
-from mrf_matrix.release.plan import LARGEST_FLOAT, choice_signal
+from mrf_matrix.mechanisms.measurement.mechanism import LARGEST_FLOAT, choice_signal
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import CHOICES, ResidualStep

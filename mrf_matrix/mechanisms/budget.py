@@ -434,15 +434,3 @@ def claimed_budget(epsilon: object = None, delta: object = 0, rho: object = None
     Raises BudgetError, TypeError as `claiming_budgets`.
     """
     return claiming_budgets(epsilon, delta, rho)[-1]
-
-
-def choice_epsilon(budget: PureDP | ZCDP) -> float:
-    """Return the pure ε that a choice of this budget would have.
-
-    >>> choice_epsilon(ZCDP(2))
-    4.0
-    """
-    if budget.is_infinite:
-        return float("inf")
-    amount = float(budget.exact)
-    return amount if budget.parameter == "epsilon" else sqrt(8 * amount)

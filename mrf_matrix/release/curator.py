@@ -1,56 +1,159 @@
-"""Curators take the steps of a plan: only here do data and noise meet.
+"""Measurements of a plan, and the curator who takes its steps: only here do data and noise meet.
 
 Every curator has two verbs, `measure` and `choose`, and `part` for a plan within the plan. A step
 that is not the next one announced is refused before data are looked at. `Live` holds private data:
-it works out exact integers, charges the whole plan once, draws, and keeps the outcome. `Replay` has
-a transcript, and no data. Learning is written against the two verbs, so that one function learns
-from a fit, a model file and a release by several parties.
+it works out exact integers, charges the whole plan once, draws, and keeps the outcome. Others, in
+`mrf_matrix.release.replay`, have none. Learning is written against the two verbs, so that one
+function learns from a fit, a model file and a release by several parties.
 """
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mrf_matrix.base.fields import FieldError, JsonObject, object_of, whole_numbers
-from mrf_matrix.base.provenance import NOTHING, Provenance, join
+from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.base.work import tell
-from mrf_matrix.mechanisms import Mechanism, Release, measure
+from mrf_matrix.mechanisms import CellCounts, LeafCounts, Mechanism, Release, measure
+from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.measurement.measure import ReadyCounts
-from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
-from mrf_matrix.mechanisms.measurement.release import DrawnAnswers, Noise
+from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.release.plan import (
     AnnouncedPlan,
+    Budget,
+    Data,
     Deferred,
     Options,
     Outcome,
     Places,
     Plan,
-    PlanError,
-    RecordedTranscript,
     Step,
     Table,
     TableStep,
     Transcript,
-    check_shares,
-    is_dealt,
-    is_plan,
-    partition_share,
 )
 
-LARGEST_ANSWER = 2**62
-"""Largest absolute answer in a file: sums of a few of them fit int64."""
 
-LONGEST_CHOICE = 2**22
-"""Whole numbers of a choice in a file: a forest has two a node at most."""
+@dataclass(frozen=True, eq=False)
+class StrategyStep:
+    """A measurement whose strategy is known before the data."""
 
-DEEPEST = 5
-"""Plans within plans, of which a stranger's file may have many."""
+    measured: str
+    known: Mechanism
+    units: int = 1  # integer units in one record's weight
+    kind: str = "strategy"  # of what may be asked: counts, or hard votes, which move further
+
+    @property
+    def budget(self) -> Budget:
+        return self.known.budget
+
+    @property
+    def neighboring(self) -> str:
+        return self.known.neighboring
+
+    def mechanism(self, n_cells: int) -> Mechanism:
+        return self.known
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Counts of the cells of some attributes by class: one record is in one of them."""
+
+    features: tuple[int, ...]  # positions of the attributes
+    sizes: tuple[int, ...]
+    n_columns: int  # a column a class
+    kind: ClassVar[str] = "strategy"
+    n_cells: ClassVar[int] = 0  # the step knows its strategy
+
+    def counts(self, data: Data) -> CellCounts | LeafCounts:
+        return data.cells(self.features)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptTable:
+    """A table that was counted before, a row a cell: one record is in one of them."""
+
+    number: int  # its place among the tables that are asked
+    sizes: tuple[int, ...]
+    n_columns: int  # a column a class
+    kind: ClassVar[str] = "strategy"
+    n_cells: ClassVar[int] = 0  # the step knows its strategy
+
+    def counts(self, data: Sequence[CellCounts | LeafCounts]) -> CellCounts | LeafCounts:
+        return data[self.number]
+
+
+class KeptVotes(KeptTable):
+    """Hard votes, a row a leaf: one record moves votes from class to class, a count in each.
+
+    So they are asked at steps whose noise is made for it, see `mrf_matrix.error.noise_sums`.
+    """
+
+    kind: ClassVar[str] = "hard votes"
+
+
+class PlanError(ValueError):
+    """A step that was not announced, was taken already, or is not the next one."""
+
+
+def partition_share(plan: Plan) -> float | None:
+    """Return how likely a record is dealt to the first of two steps; None: all steps see all.
+
+    Each record is dealt to one of both by a coin of its own, so that either may spend the whole.
+    """
+    share: float | None = getattr(plan, "partition_share", None)
+    return share
+
+
+def is_dealt(plan: Plan) -> bool:
+    """Whether coins say which of its steps, or which tree, a record is in: no transcript has them.
+
+    So a fit that failed does not go on: coins thrown anew would show a record elsewhere.
+    """
+    return partition_share(plan) is not None or bool(getattr(plan, "throws_coins", False))
+
+
+def check_shares(plan: Plan) -> None:
+    """Refuse a plan whose steps do not add up to its budget, exactly.
+
+    Where records are dealt, the budget is that of the dearer step.
+
+    Raises PlanError.
+    """
+    budgets = [one.budget for one in plan.steps]
+    if partition_share(plan) is None:
+        spent = total_budget(budgets)
+    elif len(budgets) == 2:
+        spent = max(budgets)
+    else:
+        raise PlanError(f"records are dealt to two steps: the plan has {len(budgets)}.")
+    relations = {one.neighboring for one in plan.steps}
+    if spent != plan.budget or relations != {plan.neighboring}:
+        raise PlanError(
+            f"steps spend {spent!r} under {', '.join(sorted(relations))} neighbours: expected "
+            f"{plan.budget!r} under {plan.neighboring}, exactly."
+        )
+
+
+def is_plan(step: object) -> bool:
+    return hasattr(step, "steps")
+
+
+def flat_steps(plan: Plan) -> Iterator[Any]:
+    """Yield every step, those of plans within it in their place."""
+    for one in plan.steps:
+        if is_plan(one):
+            yield from flat_steps(one)
+        else:
+            yield one
+
 
 DEALT_ONCE = (
     "records were dealt to steps or trees by coins that no transcript holds, and dealt anew a "
@@ -312,103 +415,3 @@ class Live(Curator):
         if plan.domain != self.plan.domain:
             raise PlanError("a plan within the plan is over another domain.")
         return Live(plan, self._visible_data(), self._paid, self._asked, self._stream, parent=self)
-
-
-class Replay(Curator):
-    """A curator without data, who repeats a transcript, if the plan could have released it.
-
-    Raises FieldError where it could not.
-    """
-
-    def __init__(
-        self, plan: Plan, recorded: RecordedTranscript, parent: "Replay | None" = None
-    ) -> None:
-        super().__init__(plan, recorded.noise, parent)
-        self._recorded = recorded
-        self._root: Replay = self if parent is None else parent._root
-        if self.depth > DEEPEST:
-            raise FieldError(f"outcomes: plans within plans, {self.depth} deep.")
-        if parent is None:
-            if plan.budget.is_infinite != (recorded.noise == "none"):
-                raise FieldError("noise: expected 'none' with an infinite budget only.")
-            answers = recorded.answers
-            if not bool(((answers >= -LARGEST_ANSWER) & (answers <= LARGEST_ANSWER)).all()):
-                raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
-            self._given, self._used = deque(recorded.outcomes), 0
-
-    @property
-    def provenance(self) -> Provenance:
-        """What the file says, and that of the domain."""
-        return join([self._recorded.provenance, self.plan.domain.provenance])
-
-    def check_finished(self) -> None:
-        """Refuse a transcript that has more than the plan."""
-        super().check_finished()
-        if self._root is self and (self._given or self._used != len(self._recorded.answers)):
-            raise FieldError("outcomes: the plan has fewer steps, or fewer answers.")
-
-    def _next_outcome(self, name: str) -> Any:
-        """Return the next outcome, which must be of this name."""
-        if not self._root._given:
-            raise FieldError("outcomes: the plan has more steps.")
-        return object_of(self._root._given.popleft(), "outcomes", {name})[name]
-
-    def _take_measurement(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
-        root, shape = self._root, (mechanism.rounded.matrix.shape[0], asked.n_columns)
-        if self._next_outcome("answers") != list(shape):
-            raise FieldError(f"outcomes: expected answers of shape {list(shape)}.")
-        end = root._used + shape[0] * shape[1]
-        if end > len(root._recorded.answers):
-            raise FieldError("answers: the plan has more.")
-        answers = root._recorded.answers[root._used : end].reshape(shape)
-        root._used = end
-        self._left.popleft()
-        drawn = DrawnAnswers(answers, self.provenance, mechanism, self.noise, None)
-        release = Release(mechanism, drawn.answers, self.noise, asked.sizes, _drawn=drawn)
-        release.claim.check_covers(mechanism.budget, mechanism.neighboring, self.noise)
-        return release
-
-    def _take_choice(self, step: Step, asked: Options) -> Places:
-        told = self._next_outcome("chosen")
-        chosen = whole_numbers(told, "outcomes: chosen", longest=LONGEST_CHOICE)
-        asked.check(chosen)
-        self._left.popleft()
-        return chosen
-
-    def _take_announcement(self, announce: Announce, read: Read) -> Plan:
-        return read(self._next_outcome("announced"))
-
-    def _make_part(self, plan: Plan) -> "Replay":
-        return Replay(plan, self._recorded, self)
-
-
-class PartyReleases(Curator):
-    """A curator who was handed the releases, one a measurement, of parties who shared the noise.
-
-    Each must have measured the announced strategy, for no more than its share; its own law, of
-    shares by those who contributed, is learned from.
-    """
-
-    def __init__(self, plan: Plan, releases: Sequence[Release]) -> None:
-        super().__init__(plan, releases[0].noise)
-        self._releases = deque(releases)
-        self._rests_on = join([plan.domain.provenance, *(one.provenance for one in releases)])
-
-    @property
-    def provenance(self) -> Provenance:
-        return self._rests_on
-
-    def _take_measurement(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
-        if not self._releases:
-            raise PlanError(f"{step.measured!r}: no release is left for it.")
-        release = self._releases.popleft()
-        if not same_measurement(release.mechanism, mechanism):
-            raise PlanError(f"{step.measured!r}: the release measured something else.")
-        self._left.popleft()
-        return release
-
-    def _take_choice(self, step: Step, asked: Options) -> Places:
-        raise PlanError(f"{step.measured!r} is a choice: releases alone tell none.")
-
-    def _make_part(self, plan: Plan) -> Curator:
-        raise PlanError("a plan of parts: expected one curator for all of it.")

@@ -7,12 +7,10 @@ are public values that say how counts or scores follow from private data: the cl
 proof of how far one record moves what it asks for.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from hashlib import sha256
 from json import dumps
-from math import isqrt
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
@@ -24,13 +22,11 @@ from mrf_matrix.base.fields import FieldError, JsonObject, integer_of
 from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, Mechanism, PureDP, Release
-from mrf_matrix.mechanisms.budget import neighboring_factor, total_budget
+from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.mechanisms.selection import Bits, Rate, chosen_place
 
 Budget = PureDP | ZCDP
-
-LARGEST_FLOAT = 10**300  # of exact numbers that are given, which may be larger
 
 
 class Step(Protocol):
@@ -59,27 +55,6 @@ class TableStep(Step, Protocol):
         """Integer units in one record's weight."""
 
     def mechanism(self, n_cells: int) -> Mechanism: ...
-
-
-@dataclass(frozen=True, eq=False)
-class StrategyStep:
-    """A measurement whose strategy is known before the data."""
-
-    measured: str
-    known: Mechanism
-    units: int = 1  # integer units in one record's weight
-    kind: str = "strategy"  # of what may be asked: counts, or hard votes, which move further
-
-    @property
-    def budget(self) -> Budget:
-        return self.known.budget
-
-    @property
-    def neighboring(self) -> str:
-        return self.known.neighboring
-
-    def mechanism(self, n_cells: int) -> Mechanism:
-        return self.known
 
 
 @dataclass(frozen=True)
@@ -134,62 +109,6 @@ class PlanOfSteps:
     @property
     def neighboring(self) -> str:
         return self.steps[0].neighboring
-
-
-class PlanError(ValueError):
-    """A step that was not announced, was taken already, or is not the next one."""
-
-
-def partition_share(plan: Plan) -> float | None:
-    """Return how likely a record is dealt to the first of two steps; None: all steps see all.
-
-    Each record is dealt to one of both by a coin of its own, so that either may spend the whole.
-    """
-    share: float | None = getattr(plan, "partition_share", None)
-    return share
-
-
-def is_dealt(plan: Plan) -> bool:
-    """Whether coins say which of its steps, or which tree, a record is in: no transcript has them.
-
-    So a fit that failed does not go on: coins thrown anew would show a record elsewhere.
-    """
-    return partition_share(plan) is not None or bool(getattr(plan, "throws_coins", False))
-
-
-def check_shares(plan: Plan) -> None:
-    """Refuse a plan whose steps do not add up to its budget, exactly.
-
-    Where records are dealt, the budget is that of the dearer step.
-
-    Raises PlanError.
-    """
-    budgets = [one.budget for one in plan.steps]
-    if partition_share(plan) is None:
-        spent = total_budget(budgets)
-    elif len(budgets) == 2:
-        spent = max(budgets)
-    else:
-        raise PlanError(f"records are dealt to two steps: the plan has {len(budgets)}.")
-    relations = {one.neighboring for one in plan.steps}
-    if spent != plan.budget or relations != {plan.neighboring}:
-        raise PlanError(
-            f"steps spend {spent!r} under {', '.join(sorted(relations))} neighbours: expected "
-            f"{plan.budget!r} under {plan.neighboring}, exactly."
-        )
-
-
-def is_plan(step: object) -> bool:
-    return hasattr(step, "steps")
-
-
-def flat_steps(plan: Plan) -> Iterator[Any]:
-    """Yield every step, those of plans within it in their place."""
-    for one in plan.steps:
-        if is_plan(one):
-            yield from flat_steps(one)
-        else:
-            yield one
 
 
 LARGEST_DELTA = 1 - 2**-53
@@ -258,78 +177,6 @@ class Options(Protocol):
 
         Raises FieldError.
         """
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Counts of the cells of some attributes by class: one record is in one of them."""
-
-    features: tuple[int, ...]  # positions of the attributes
-    sizes: tuple[int, ...]
-    n_columns: int  # a column a class
-    kind: ClassVar[str] = "strategy"
-    n_cells: ClassVar[int] = 0  # the step knows its strategy
-
-    def counts(self, data: Data) -> CellCounts | LeafCounts:
-        return data.cells(self.features)
-
-
-@dataclass(frozen=True, eq=False)
-class KeptTable:
-    """A table that was counted before, a row a cell: one record is in one of them."""
-
-    number: int  # its place among the tables that are asked
-    sizes: tuple[int, ...]
-    n_columns: int  # a column a class
-    kind: ClassVar[str] = "strategy"
-    n_cells: ClassVar[int] = 0  # the step knows its strategy
-
-    def counts(self, data: Sequence[CellCounts | LeafCounts]) -> CellCounts | LeafCounts:
-        return data[self.number]
-
-
-class KeptVotes(KeptTable):
-    """Hard votes, a row a leaf: one record moves votes from class to class, a count in each.
-
-    So they are asked at steps whose noise is made for it, see `mrf_matrix.error.noise_sums`.
-    """
-
-    kind: ClassVar[str] = "hard votes"
-
-
-def exact_choice_epsilon(budget: Budget) -> Fraction | float:
-    """Return the pure ε of a choice: under zCDP the largest simple fraction with ``ε²/8 <= ρ``.
-
-    The exponential mechanism of ε has a range of log probability ratios of at most ε, and so
-    is ``ε²/8``-zCDP (Cesar and Rogers, 2021).
-    """
-    if budget.is_infinite:
-        return float("inf")
-    if isinstance(budget, PureDP):
-        return budget.exact
-    return Fraction(isqrt(int(8 * budget.exact * 4**40)), 2**40)
-
-
-def choice_rate(budget: Budget, neighboring: str, *, is_monotone: bool) -> Fraction | float:
-    """Return by what the log probability of a choice falls for every unit of score.
-
-    Scores move by 1 at most, their Δ. The rate is ``ε / 2Δ``, and ``ε / Δ`` for monotone scores:
-    one record more raises all of them by 0 to 1, so their differences move by at most 1, not 2. A
-    record in another's place moves monotone scores by 1 either way, others by 2.
-    """
-    factor = (1 if is_monotone else 2) * round(neighboring_factor(neighboring))
-    return exact_choice_epsilon(budget) / factor
-
-
-def choice_signal(budget: Budget, n_records: int, neighboring: str) -> float:
-    """Return by how much all records move the log probability of an option by monotone scores.
-
-    It is N ε under add/remove neighbours, and half of that under replace-one; 10^300 at most.
-    """
-    rate = choice_rate(budget, neighboring, is_monotone=True)
-    if budget.is_infinite:
-        return float("inf")
-    return float(min(Fraction(rate) * n_records, Fraction(LARGEST_FLOAT)))
 
 
 class FewOptions:

@@ -12,7 +12,8 @@ from mrf_matrix.base.display import Cells, Tabular, align_columns, latex_table
 from mrf_matrix.mechanisms import BudgetError, as_budget
 from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.plotting.style import StepDisplay
-from mrf_matrix.release.plan import Budget, is_plan
+from mrf_matrix.release.curator import is_plan
+from mrf_matrix.release.plan import Budget
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,9 +17,9 @@ from mrf_matrix.mechanisms import (
     calibrate,
     neighboring_factor,
 )
+from mrf_matrix.mechanisms.measurement.mechanism import choice_rate
 from mrf_matrix.mechanisms.selection import LARGEST_RATE
 from mrf_matrix.posterior import UNITS, Link
-from mrf_matrix.release.plan import choice_rate
 from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
 
 Kind = Literal["totals", "counts", "curvature", "residuals", "choice", "screening", "labels"]

@@ -27,8 +27,8 @@ from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.mechanisms.ledger.payers import BudgetRequest, default_ledger, noise_stream, pay
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
-from mrf_matrix.release.curator import Live
-from mrf_matrix.release.plan import PlanOfSteps, StrategyStep
+from mrf_matrix.release.curator import Live, StrategyStep
+from mrf_matrix.release.plan import PlanOfSteps
 from mrf_matrix.reports.attachments import EVALUATION
 from mrf_matrix.study.calibration import METRICS, ProbabilityGrid
 from mrf_matrix.study.table_figures import Figure, figures, grid_error

@@ -7,8 +7,8 @@ import numpy as np
 
 from mrf_matrix import Domain
 from mrf_matrix.mechanisms import PureDP, calibrate, count_cells
-from mrf_matrix.release.curator import Live
-from mrf_matrix.release.plan import Cells, Deferred, FewOptions, StrategyStep
+from mrf_matrix.release.curator import Cells, Live, StrategyStep
+from mrf_matrix.release.plan import Deferred, FewOptions
 from mrf_matrix.residual.step import ResidualStep
 from strategies.operators import Identity
 

@@ -18,7 +18,7 @@ from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.labels.draw import weights
 from mrf_matrix.labels.plan import label_plan
 from mrf_matrix.mechanisms import CellCounts, PureDP
-from mrf_matrix.release.plan import choice_signal
+from mrf_matrix.mechanisms.measurement.mechanism import choice_signal
 
 ORDERS = (1.05, 1.5, 2.0, 4.0, 16.0, 64.0)
 SMALL, LARGE = PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))

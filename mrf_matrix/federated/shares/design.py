@@ -47,7 +47,7 @@ from mrf_matrix.mechanisms import (
     SharedDiscreteLaplace,
     calibrate,
 )
-from mrf_matrix.release.plan import StrategyStep
+from mrf_matrix.release.curator import StrategyStep
 from strategies import evaluate
 from strategies.operator_files import encode
 from strategies.operators import Scaled

@@ -1,9 +1,9 @@
-"""A calibrated mechanism: a rounded strategy and the noise it needs. All of it is public."""
+"""What a budget buys, in public: the noise of a rounded strategy, and the rate of a choice."""
 
 import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
+from math import isqrt, sqrt
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from mrf_matrix.mechanisms.budget import (
     Neighboring,
     PureDP,
     checked_neighboring,
+    neighboring_factor,
     squared_factor,
 )
 from mrf_matrix.mechanisms.noise import (
@@ -261,3 +262,56 @@ def is_ours(operator: Operator) -> bool:
         if isinstance(part, Operator) and part is not operator
     )
     return all(map(is_ours, held))
+
+
+# Private choices ---------------------------------------------------------------------------------
+
+
+LARGEST_FLOAT = 10**300  # of exact numbers that are given, which may be larger
+
+
+def choice_epsilon(budget: PureDP | ZCDP) -> float:
+    """Return the pure ε that a choice of this budget would have.
+
+    >>> choice_epsilon(ZCDP(2))
+    4.0
+    """
+    if budget.is_infinite:
+        return float("inf")
+    amount = float(budget.exact)
+    return amount if budget.parameter == "epsilon" else sqrt(8 * amount)
+
+
+def exact_choice_epsilon(budget: PureDP | ZCDP) -> Fraction | float:
+    """Return the pure ε of a choice: under zCDP the largest simple fraction with ``ε²/8 <= ρ``.
+
+    The exponential mechanism of ε has a range of log probability ratios of at most ε, and so
+    is ``ε²/8``-zCDP (Cesar and Rogers, 2021).
+    """
+    if budget.is_infinite:
+        return float("inf")
+    if isinstance(budget, PureDP):
+        return budget.exact
+    return Fraction(isqrt(int(8 * budget.exact * 4**40)), 2**40)
+
+
+def choice_rate(budget: PureDP | ZCDP, neighboring: str, *, is_monotone: bool) -> Fraction | float:
+    """Return by what the log probability of a choice falls for every unit of score.
+
+    Scores move by 1 at most, their Δ. The rate is ``ε / 2Δ``, and ``ε / Δ`` for monotone scores:
+    one record more raises all of them by 0 to 1, so their differences move by at most 1, not 2. A
+    record in another's place moves monotone scores by 1 either way, others by 2.
+    """
+    factor = (1 if is_monotone else 2) * round(neighboring_factor(neighboring))
+    return exact_choice_epsilon(budget) / factor
+
+
+def choice_signal(budget: PureDP | ZCDP, n_records: int, neighboring: str) -> float:
+    """Return by how much all records move the log probability of an option by monotone scores.
+
+    It is N ε under add/remove neighbours, and half of that under replace-one; 10^300 at most.
+    """
+    rate = choice_rate(budget, neighboring, is_monotone=True)
+    if budget.is_infinite:
+        return float("inf")
+    return float(min(Fraction(rate) * n_records, Fraction(LARGEST_FLOAT)))

@@ -41,7 +41,7 @@ from mrf_matrix.base.arrays import Bools, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.level import count_right
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.mechanisms.budget import choice_epsilon
+from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon
 from mrf_matrix.release.plan import Data, FewOptions
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep

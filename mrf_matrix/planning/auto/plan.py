@@ -18,12 +18,8 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
 from mrf_matrix.forests.ensembles import Block
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.mechanisms.budget import (
-    checked_neighboring,
-    choice_epsilon,
-    claiming_budgets,
-    squared_factor,
-)
+from mrf_matrix.mechanisms.budget import checked_neighboring, claiming_budgets, squared_factor
+from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon
 from mrf_matrix.planning.auto.choices import Screening, budget_after_screening, plan_balance
 from mrf_matrix.planning.auto.pooled_plan import PooledPlan, pooled_plan
 from mrf_matrix.planning.auto.rules import (

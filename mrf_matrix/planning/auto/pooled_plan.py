@@ -9,6 +9,7 @@ from typing import Any
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import LabelPlan, label_plan
+from mrf_matrix.mechanisms.measurement.mechanism import choice_signal
 from mrf_matrix.planning.plans.block_part import tables_plan
 from mrf_matrix.planning.plans.cost import (
     ArraySize,
@@ -17,7 +18,6 @@ from mrf_matrix.planning.plans.cost import (
     release_seconds,
 )
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.release.plan import choice_signal
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual import ResidualPlan, residual_plan
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget

@@ -20,7 +20,8 @@ import numpy as np
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_refusal
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.mechanisms.budget import choice_epsilon, squared_factor
+from mrf_matrix.mechanisms.budget import squared_factor
+from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon, choice_signal
 from mrf_matrix.mechanisms.selection import LARGEST_RATE
 from mrf_matrix.planning.auto.choices import (
     AMPLE,
@@ -36,7 +37,6 @@ from mrf_matrix.planning.auto.choices import (
     plan_screening,
 )
 from mrf_matrix.planning.plans.block_design import MOST_CELLS, choose_blocks
-from mrf_matrix.release.plan import choice_signal
 from mrf_matrix.residual.sequence import most_codes
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, RESIDUAL_SIGNAL, Budget, residual_signal
 

@@ -36,7 +36,7 @@ from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import PlanKind, kind_of
 from mrf_matrix.posterior import BlockTable
-from mrf_matrix.release.plan import StrategyStep
+from mrf_matrix.release.curator import StrategyStep
 from strategies.operators import Marginals, Operator, check_allocation
 
 TABLES = kind_of("tables")

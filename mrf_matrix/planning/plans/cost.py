@@ -24,7 +24,7 @@ from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.measurement.least_squares import PROBES
 from mrf_matrix.planning.plans.block_design import block_arrays
 from mrf_matrix.planning.plans.part import PlannedParts, PlanPart
-from mrf_matrix.release.plan import StrategyStep
+from mrf_matrix.release.curator import StrategyStep
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.sequence import largest_pair
 from strategies.operators import (

@@ -20,7 +20,7 @@ from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.plan_kind import PlanKind
 from mrf_matrix.planning.plans.strategy_choice import RowObjective
-from mrf_matrix.release.plan import KeptTable, KeptVotes, StrategyStep
+from mrf_matrix.release.curator import KeptTable, KeptVotes, StrategyStep
 from strategies import Strategy
 from strategies.operators import Operator
 

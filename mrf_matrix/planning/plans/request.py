@@ -20,7 +20,8 @@ from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.budget import choice_epsilon, claimed_budget, claiming_budgets
+from mrf_matrix.mechanisms.budget import claimed_budget, claiming_budgets
+from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon
 from mrf_matrix.planning.auto.plan import AutoPlan, auto_plan
 from mrf_matrix.planning.auto.pooled_plan import PooledPlan, pooled_plan, pooling_budget
 from mrf_matrix.planning.plans.block_design import BlockChoice

@@ -44,7 +44,7 @@ from mrf_matrix.mechanisms.budget import ZCDP
 from mrf_matrix.planning.auto import auto_plan, pooled_plan, rules
 from mrf_matrix.planning.plans import plan_kind
 from mrf_matrix.release import curator
-from mrf_matrix.release.plan import PlanError
+from mrf_matrix.release.curator import PlanError
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from mrf_matrix.planning.plans.signal_to_noise import NOTE, verdict_of
 from mrf_matrix.posterior import PooledPosterior, ResidualPosterior
 from mrf_matrix.posterior.label_posterior import WEIGHTS_BESIDE_TABLES
 from mrf_matrix.release import curator as curators
-from mrf_matrix.release.plan import flat_steps
+from mrf_matrix.release.curator import flat_steps
 from mrf_matrix.reports.privacy_report import stated_budget
 from mrf_matrix.residual import ResidualPlan, learning
 from mrf_matrix.study import effect, explained, importance

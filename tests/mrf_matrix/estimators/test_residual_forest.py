@@ -9,7 +9,7 @@ from mrf_matrix.estimators import ResidualForestClassifier
 from mrf_matrix.kinds.model import learn
 from mrf_matrix.kinds.tables import ADDITIVE
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.release.curator import Replay
+from mrf_matrix.release.replay import Replay
 from mrf_matrix.residual import ResidualStep
 from mrf_matrix.residual.questions import ResidualRecords
 

@@ -13,7 +13,7 @@ from mrf_matrix.files import ModelFileError
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.mechanisms import BudgetError, calibrate
 from mrf_matrix.planning import peak_bytes, weigh_signals
-from mrf_matrix.release.plan import Cells, StrategyStep
+from mrf_matrix.release.curator import Cells, StrategyStep
 from strategies.operators import Identity, MemoryCapError, memory_cap
 
 

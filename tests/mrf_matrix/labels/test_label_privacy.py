@@ -31,8 +31,8 @@ from mrf_matrix.labels.cut_counts import joint_counts
 from mrf_matrix.labels.draw import Exponential, _cut_worths, weights
 from mrf_matrix.labels.plan import SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
+from mrf_matrix.mechanisms.measurement.mechanism import exact_choice_epsilon
 from mrf_matrix.mechanisms.selection import Bits
-from mrf_matrix.release.plan import exact_choice_epsilon
 
 
 def is_within(plan, epsilon, **changes):

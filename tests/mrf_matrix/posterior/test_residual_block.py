@@ -15,6 +15,7 @@ from mrf_matrix import Domain
 from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP
 from mrf_matrix.mechanisms.budget import total_budget
+from mrf_matrix.mechanisms.measurement.mechanism import exact_choice_epsilon
 from mrf_matrix.posterior import (
     SCALES,
     ClassStates,
@@ -32,7 +33,6 @@ from mrf_matrix.posterior.residual_blocks import (
 )
 from mrf_matrix.posterior.residual_posterior import purify
 from mrf_matrix.release.curator import Live
-from mrf_matrix.release.plan import exact_choice_epsilon
 from mrf_matrix.residual import (
     residual_budget,
     residual_plan,

@@ -23,8 +23,8 @@ from curator_plans import (
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.release.curator import PartyReleases, Replay
-from mrf_matrix.release.plan import KeptVotes, PlanError
+from mrf_matrix.release.curator import KeptVotes, PlanError
+from mrf_matrix.release.replay import PartyReleases, Replay
 
 
 def test_the_whole_is_charged_once_before_the_first_noise_and_ends_with_the_last():

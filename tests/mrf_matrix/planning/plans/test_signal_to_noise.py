@@ -33,7 +33,7 @@ from mrf_matrix.planning.plans.signal_to_noise import (
     verdict_of,
     weigh_signals,
 )
-from mrf_matrix.release.plan import StrategyStep, flat_steps
+from mrf_matrix.release.curator import StrategyStep, flat_steps
 from mrf_matrix.residual.step import CHOICES
 
 DOMAIN = Domain.from_sizes([4, 4], n_classes=2)
