@@ -127,8 +127,9 @@ def test_a_delta_that_nothing_is_claimed_of_is_refused_by_name():
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_the_claim_is_as_asked_and_no_stronger(name):
-    model = released(made(name))
+def test_the_claim_is_as_asked_and_no_stronger_and_charged_at_what_it_takes(name):
+    ledger = PrivacyLedger(rho=10)
+    model = released(made(name, ledger=ledger))
     report, delta = model.privacy_report_, model.delta
     spent = report.budget.split(" of ")[0]
     claim = f"(epsilon=1, delta={delta:g})-DP via "
@@ -139,12 +140,6 @@ def test_the_claim_is_as_asked_and_no_stronger(name):
     laws = {one.law for one in report.measurements if not one.law.startswith(CHOICES)}
     assert all(("Laplace" if is_pure else "discrete Gaussian") in law for law in laws)
     assert json.loads(json.dumps(report.to_dict()))["delta"] == delta
-
-
-@pytest.mark.parametrize("name", MADE)
-def test_the_ledger_is_charged_what_the_claim_takes(name):
-    ledger = PrivacyLedger(rho=10)
-    model = released(made(name, ledger=ledger))
     budget = PureDP(1) if name in COMPARE_LAWS else ZCDP.for_approximate_dp(1, model.delta)
     assert ledger.spent == (budget if isinstance(budget, ZCDP) else budget.to_zcdp()).amount
     if isinstance(budget, ZCDP):

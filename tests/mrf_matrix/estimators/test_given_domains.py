@@ -95,8 +95,10 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [*((kind, "itself") for kind in KINDS), *((MatrixForestClassifier, way) for way in WAYS)],
+)
 def test_a_domain_that_was_read_off_claims_nothing_however_it_is_given(
     kind, way, read_off, tmp_path
 ):

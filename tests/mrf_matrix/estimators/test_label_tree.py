@@ -240,7 +240,7 @@ def test_a_budget_that_buys_nothing_labels_at_random(changes):
     ones = np.ones(300, dtype=int)
     shares = []
     for parameters in (changes, {"epsilon": 0.5}):
-        models = [tree(noise_state=seed, **parameters).fit(X, ones) for seed in range(20)]
+        models = [tree(noise_state=seed, **parameters).fit(X, ones) for seed in range(10)]
         said = [model.predict(X).mean() for model in models]
         shares.append(np.mean(said))
     assert 0.35 < shares[0] < 0.65  # of fair coins

@@ -88,7 +88,7 @@ def with_totals(totals):
 
 
 def test_levels_are_drawn_by_this_law():
-    step, data, bits, draws = step_of(), with_totals((3, 14)), Bits(np.random.default_rng(0)), 1500
+    step, data, bits, draws = step_of(), with_totals((3, 14)), Bits(np.random.default_rng(0)), 900
     found = [chosen_balance(step, data, bits) for _ in range(draws)]
     seen = np.bincount(found, minlength=len(ONE_IN))
     expected, wrong = (draws * law_of_levels((3, 14), step, times=times) for times in (1, 2))
@@ -337,7 +337,7 @@ def test_the_sampler_has_this_law(most_cells):
     rows = [(0, 0, 1, 0), (0, 1, 1, 0), (1, 1, 0, 1), (1, 0, 1, 1), (1, 1, 1, 0)]
     plan, known = screening(most_cells=most_cells), encoded(rows)
     bits = Bits(np.random.default_rng(0))
-    draws = 700
+    draws = 450
     names = [(pair, flag) for pair in permutations(range(3), 2) for flag in (True, False)]
     found = [screened(plan, known, DOMAIN.sizes, bits) for _ in range(draws)]
     seen = np.array([found.count(name) for name in names])

@@ -165,7 +165,7 @@ def twins(pair, plan, seed, *, worst):
 def test_no_path_of_releases_loses_more_than_was_announced(k, budget, neighboring, worst):
     plan = plan_of(budget, neighboring, k)
     generator = np.random.default_rng(1)
-    for seed, pair in enumerate(neighbours(neighboring, generator, 3, k)):
+    for seed, pair in enumerate(neighbours(neighboring, generator, 2, k)):
         found = twins(pair, plan, seed, worst=worst)
         assert len(found.losses) == len(plan.steps)
         assert shares_of(found.losses) == budget.exact

@@ -273,7 +273,7 @@ def test_predicting_before_fitting_says_so(name):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_columns_are_matched_by_name_whatever_holds_them(name):
     swapped = X[["job", "age", "sex"]]
-    for first, second in ((X, swapped), (swapped, X), (pl.DataFrame(swapped), X)):
+    for first, second in ((X, swapped), (pl.DataFrame(swapped), X)):
         model = made(name, n_batches=2).fit(first, Y)
         assert (model.predict(second) == model.predict(X)).all()
     assert list(made(name).fit(swapped, Y).feature_names_in_) == list(swapped)

@@ -1,7 +1,6 @@
 """Every kind's file says what the model says, and what no honest writer would write is refused."""
 
 import json
-from itertools import product
 
 import numpy as np
 import pytest
@@ -41,7 +40,7 @@ CLAIMS = [{"epsilon": 8}, {"rho": 0.5}, {"delta": 1e-6}, {"neighboring": "replac
 
 @pytest.mark.parametrize(
     ("kind", "claim"),
-    list(product(OF_FILES, CLAIMS)),
+    [(kind, CLAIMS[(place + half) % 4]) for place, kind in enumerate(OF_FILES) for half in (0, 2)],
     ids=str,
 )
 def test_so_it_does_whatever_is_claimed_by_exact_noise(kind, claim, tmp_path):
@@ -191,7 +190,7 @@ WITHOUT_CHOICES = ("tables", "naive_bayes", "matrix")
 WITHOUT_ANSWERS = ("labels", "multinomial")
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", DAMAGED)
 def test_tampered_files_are_refused(kind, tmp_path):
     model = fitted(kind)[0]
     rewritten(model, tmp_path, lambda data, arrays: None)  # the control: unchanged it is read

@@ -125,7 +125,7 @@ def agreement(seen, weighed):
 
 @pytest.mark.parametrize("name", ["two classes", "three classes", "flat"])
 def test_the_draw_has_the_law_of_the_exponential_mechanism(name):
-    seen = drawn(name, Fraction(1, 4), 1500)
+    seen = drawn(name, Fraction(1, 4), 900)
     assert agreement(seen, law(name, Fraction(1, 4))) > 1e-4
     assert agreement(seen, law(name, Fraction(1, 2))) < 1e-6  # the negative control
 

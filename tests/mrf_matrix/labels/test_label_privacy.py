@@ -146,7 +146,7 @@ def test_what_is_released_is_drawn_by_this_law(budget):
     counted = Counted(rows, np.eye(2, dtype=np.int64)[classes] * data[:, None])
     plan = replace(plan, rounds=plan.rounds[:1])  # without noise there are two
     bits, right = Bits(np.random.default_rng(0)), []
-    for _ in range(400):
+    for _ in range(40 if budget.is_infinite else 400):
         tree = drawn(plan, counted, bits)
         right.append(int(data[tree.labels[tree.cells(rows)] == classes].sum()))
     cells = cell_counts(plan, data)

@@ -210,7 +210,7 @@ def test_the_same_bits_draw_the_same_tree_as_whole_numbers_do(
         Exponential, "_draw_exactly", lambda *given: compared.append(1) or compare(*given)
     )
     drawn = 0
-    for seed in range(12):
+    for seed in range(6):
         cuts, counts = table(seed, 1 + seed % 3, 2 + seed % 2, most=60)
         numbers = weights(rate, int(counts.total.max()))
         one, other = (Exponential(numbers, Bits(np.random.default_rng(seed))) for _ in range(2))

@@ -329,9 +329,9 @@ def pay(ledger, budget):
 # -- filters ----------------------------------------------------------------------------------
 
 
-EPSILONS = ["1e-140", "1e-6", "1/10", "1", "50", "1e6", "1e9"]
-DELTAS = ["1e-300", "1e-9", "1e-3", "1/2", "0.999"]
-ENDS = list(product(EPSILONS[::6], DELTAS[::4]))
+EPSILONS = ["1e-140", "1/10", "50", "1e9"]
+DELTAS = ["1e-300", "1e-3", "0.999"]
+ENDS = list(product(EPSILONS[::3], DELTAS[::2]))
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_the_loss_and_the_noise_rank_differently(car):
     ("budget", "neighboring"), list(zip(BUDGETS, cycle(NEIGHBORING))), ids=repr
 )
 def test_no_candidate_is_better(budget, neighboring):
-    for seed in range(3):
+    for seed in range(2):
         W = workload(seed)
         found = strategies.select(W, budget.norm, time_limit=0.05, random_state=0)
         calibrated = partial(calibrate, budget=budget, neighboring=neighboring, workload=W)
@@ -125,7 +125,6 @@ CELLS = np.array(list(product(range(3), range(2), range(3))))
     [
         ({"epsilon": 6, "rho": None}, "add_remove"),
         ({"epsilon": None, "rho": 8}, "replace_one"),
-        ({"epsilon": 0.1, "rho": None}, "replace_one"),
     ],
     ids=str,
 )
@@ -258,7 +257,7 @@ def test_what_is_planned_is_what_is_released(rule):
     assert made.parts[0].method == f"{rule} levels"
     codes, labels = np.zeros((40, 2), dtype=int), np.zeros(40, dtype=int)
     errors = []
-    for seed in range(25):
+    for seed in range(12):
         model = MatrixForestClassifier(
             domain, epsilon=1.5, noise="research", noise_state=seed, **design
         ).fit(codes, labels)
@@ -289,9 +288,9 @@ def test_the_command_line_knows_every_allocation():
 
 
 def test_a_batch_over_many_cells_is_measured_by_what_select_finds():
-    """Tables of few attributes are far below the Identity there: 2.644e7 for 4.584e7."""
+    """Tables of few attributes are far below the Identity there."""
     domain, rng = Domain.from_sizes((4,) * 7, n_classes=2), np.random.default_rng(0)
-    queries = np.stack([rng.integers(4, size=1000) for _ in range(7)], axis=1)
+    queries = np.stack([rng.integers(4, size=400) for _ in range(7)], axis=1)
     design = {"kind": "batch", "n_trees": 32, "max_depth": 3, "random_state": 0}
     made = plan(domain, epsilon=1, queries=queries, **design)
     plain = plan(domain, epsilon=1, queries=queries, strategy="identity", **design)

@@ -271,7 +271,7 @@ def test_what_is_kept_of_dead_strategies_answers_for_no_other():
     counts = count_cells(codes, generator.integers(0, 2, 200), (4, 6), 2)
     total = RowKronecker.from_masks([np.ones((1, 4)), np.ones((1, 6))])
     lasting = calibrate(total, PureDP(1))
-    for seed in range(8):
+    for seed in range(4):
         partition = Grouping(generator.permutation(np.arange(24) % 4), (4, 6))
         parts, workload = [lasting, calibrate(partition, PureDP(1))], partition.to_dense()
         releases = draw(parts, seed, counts)

@@ -307,7 +307,7 @@ def recursion(forest, nodes, noise_share=1.0, sampling=False):
 @pytest.mark.parametrize("name", FORESTS)
 def test_against_the_recursion(name, share, sampling):
     forest = FORESTS[name]
-    for seed, epsilon in enumerate((0.2, 1, 3)):
+    for seed, epsilon in enumerate((0.2, 3)):
         release = shrunk_draw(WITH_TOTALS, epsilon, seed)
         values, shares, weights = recursion(
             forest, answers_from_releases(forest, release), share, sampling

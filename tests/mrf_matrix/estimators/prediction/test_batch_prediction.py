@@ -156,10 +156,8 @@ def answering_workload(forest, queries):
 @pytest.mark.parametrize(
     ("changes", "budget", "neighboring"),
     [
-        (ENSEMBLES[0], {"epsilon": 0.7}, "replace_one"),
         (ENSEMBLES[0], {"epsilon": None, "rho": 0.2}, "add_remove"),
-        (ENSEMBLES[1], {"epsilon": 0.7}, "add_remove"),
-        (ENSEMBLES[1], {"epsilon": None, "rho": 0.2}, "replace_one"),
+        (ENSEMBLES[1], {"epsilon": 0.7}, "replace_one"),
     ],
 )
 def test_expected_vote_error_is_the_simulated(records, queries, budget, neighboring, changes):
@@ -218,6 +216,7 @@ def test_batch_prediction_and_training_agree_on_the_identity_without_noise(recor
     np.testing.assert_array_equal(batch._votes(queries), trained._votes(queries))
 
 
+@pytest.mark.slow
 def test_a_thousand_queries_on_car_as_in_figure_3b(car):
     """The paper: about 90 % at ε=2 with 16 trees of depth 4, trained on the whole set."""
     generator = np.random.default_rng(1)
@@ -276,7 +275,7 @@ def test_intervals_cover_the_margin_without_noise(kind, budget):
     level, covered, halved = 0.9, [], []
     without = fitted(kind, epsilon=1e6, noise="research", noise_state=0)  # and the same coins
     true = without._votes(QUERIES)
-    for seed in range(12):
+    for seed in range(8):
         model = fitted(kind, noise="research", noise_state=seed, **budget)
         votes = model._votes(QUERIES)
         margin, width, _ = model.vote_intervals(QUERIES, level)
