@@ -1,20 +1,24 @@
-"""One charge of a ledger, and how charges count against what it was opened for."""
+"""Charges of a ledger: how they count against what it was opened for, and how they are shown."""
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mrf_matrix.base.checks import BudgetError, format_number
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import WORST_FIRST, Spending, new_identity
-from mrf_matrix.mechanisms.approximate_dp import ApproximateDP
+from mrf_matrix.mechanisms.approximate_dp import UPWARD, ApproximateDP
 from mrf_matrix.mechanisms.budget import ZCDP, Neighboring, PureDP, as_budget
 from mrf_matrix.mechanisms.ledger.filter_state import Amounts, FilterState, opening_state
 from mrf_matrix.mechanisms.measurement.mechanism import checked_budget
 from mrf_matrix.mechanisms.measurement.release import Noise
-from mrf_matrix.mechanisms.statement import pays, protects
+from mrf_matrix.mechanisms.statement import ledger_statement, pays, protects
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 FINEST_BITS = 4096
 """Denominators of sums may grow this long: exact sums stay fast, whatever is charged."""
@@ -145,7 +149,6 @@ class Account:
 
 
 Total = PureDP | ZCDP | ApproximateDP
-UPWARD = Context(prec=6, rounding=ROUND_CEILING)
 DOWNWARD = Context(prec=6, rounding=ROUND_FLOOR)
 
 
@@ -283,3 +286,76 @@ def short_text(amount: Fraction, rounding: Context) -> str:
     """
     found = rounding.divide(Decimal(amount.numerator), Decimal(amount.denominator))
     return format_number(Fraction(found))
+
+
+HEADER = ("#", "what it paid for", "asked", "spent", "noise", "when (UTC)")
+
+
+def statement(terms: LedgerTerms, account: Account) -> str:
+    """Return one sentence on what everything charged claims together.
+
+    >>> statement(LedgerTerms(PureDP(1), "add_remove"), Account())
+    'Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.'
+
+    Under an (ε, δ) total the largest charge of either kind that would fit:
+
+    >>> terms = LedgerTerms(ApproximateDP(3, 1e-6), "add_remove")
+    >>> print(statement(terms, terms.opening_account)[-34:])
+    epsilon=3 or rho=0.185069 remains.
+    """
+    of = f"{terms.words} ({terms.neighboring} neighbours)"
+    left = terms.remaining_words(account)
+    if not account.charges:
+        return f"Nothing is spent of {of}; {left} remains."
+    spent = f"{terms.spent_words(account)} is spent of {of}; {left} remains."
+    return ledger_statement([charge.is_private for charge in account.charges], spent)
+
+
+def rows_of(account: Account) -> list[tuple[str, ...]]:
+    return [_row(charge) for charge in account.charges]
+
+
+def _row(charge: Charge) -> tuple[str, ...]:
+    asked = amount_text(charge.budget.amount, type(charge.budget))
+    return (
+        str(charge.number),
+        "; ".join([charge.what, *_words(charge)]),
+        asked,
+        format_number(charge.amount),
+        charge.noise if charge.is_private else f"{charge.noise} (not private)",
+        charge.when.strftime("%Y-%m-%d %H:%M"),
+    )
+
+
+def _words(charge: Charge) -> list[str]:
+    """Return the words of a charge; of a hash its first 12 digits."""
+    words = charge.words
+    return [
+        told if word == "purpose" else f"{word} {told[:12] if word == 'model' else told}"
+        for word, told in words.items()
+    ]
+
+
+def as_table(terms: LedgerTerms, account: Account) -> "Table | Text":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    if not account.charges:
+        return Text(statement(terms, account))
+    table = Table(
+        title="Privacy ledger",
+        title_justify="left",
+        title_style="bold",
+        caption=Text(statement(terms, account)),
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+        pad_edge=False,
+    )
+    for name in HEADER:
+        is_number = name in ("#", "asked", "spent")
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number)
+    for row in rows_of(account):
+        table.add_row(*map(Text, row))  # Text: a description is no markup
+    return table

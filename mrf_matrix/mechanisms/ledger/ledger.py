@@ -11,23 +11,27 @@ from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from mrf_matrix.base.display import Cells, Tabular, align_columns, html_table
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import (
+    HEADER,
     Account,
     Amount,
     Charge,
     LedgerTerms,
     Total,
     amount_in,
+    as_table,
+    rows_of,
+    statement,
     total_of,
 )
-from mrf_matrix.mechanisms.ledger.display import LedgerDisplay, statement
 from mrf_matrix.mechanisms.ledger.file import (
     ELSEWHERE,
     RECORD,
@@ -47,6 +51,10 @@ from mrf_matrix.mechanisms.ledger.rules import (
     checked_words,
     record_charge,
 )
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 _LIVING: "WeakValueDictionary[str, SharedLedger]" = WeakValueDictionary()
 
@@ -133,7 +141,7 @@ AWAY = (
 )
 
 
-class PrivacyLedger(SharedLedger, LedgerDisplay):
+class PrivacyLedger(SharedLedger, Tabular):
     """A total budget for one set of records, and every charge against it, exact.
 
     A charge that does not fit is refused before any record is read. Amounts are fractions, and
@@ -411,3 +419,28 @@ class PrivacyLedger(SharedLedger, LedgerDisplay):
         """
         terms, account, identity = read_record(record)
         return cls._with_store(terms, ReadOnlyStore(account, RECORD), identity)
+
+    @property
+    def cells(self) -> Cells:
+        """A line a charge, under its header."""
+        return HEADER, rows_of(self.account)
+
+    def __repr__(self) -> str:
+        account = self.account
+        number, spent = len(account.charges), self._terms.spent_words(account)
+        return (
+            f"PrivacyLedger({self.budget!r}, spent {spent} in {number} "
+            f"charge{'' if number == 1 else 's'}, {self.neighboring})"
+        )
+
+    def __str__(self) -> str:
+        account = self.account
+        lines = align_columns([HEADER, *rows_of(account)]) if account.charges else []
+        return "\n".join([statement(self._terms, account), *lines])
+
+    def __rich__(self) -> "Table | Text":
+        return as_table(self._terms, self.account)
+
+    def _repr_html_(self) -> str:
+        account = self.account
+        return html_table(statement(self._terms, account), rows_of(account), HEADER)
