@@ -1,4 +1,4 @@
-"""Expected squared errors of a release without data, and the smallest budget for target errors.
+"""Expected squared errors without data, the least budget for targets, the strategy of least error.
 
 With ``y = Ã D + z`` and independent draws z of variance v, the estimate ``W Ã⁺ y`` of query r has
 error variance ``v ||(W Ã⁺)_r||²`` in each class, whatever D is. Ã is the strategy rounded to
@@ -9,7 +9,7 @@ under integer noise, whose exact variance falls as the budget grows. The least b
 bisection and rounded up, so that the targets hold for what is really released.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, log10
@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
-from mrf_matrix.mechanisms.budget import claimed_budget
+from mrf_matrix.mechanisms.budget import claimed_budget, squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.mechanisms.measurement.mechanism import MechanismView
+from mrf_matrix.mechanisms.measurement.mechanism import MechanismView, noise_for
 from strategies import Strategy
-from strategies.operators import Gram, as_operator
+from strategies.operators import Gram, MemoryCapError, Operator, as_operator
 from strategies.operators.base.validation import plain_array, plain_floats
 
 
@@ -354,3 +354,73 @@ def checked_targets(targets: ArrayLike, rows: int, name: str = "targets") -> Arr
             f"least one of them finite."
         )
     return limits
+
+
+TIE = 1e-9
+"""Relative difference of two expected errors that is rounding: the smaller loss is then kept."""
+
+
+def least_expected_error(
+    candidates: Sequence[Strategy],
+    calibrated: Callable[[Strategy], Mechanism],
+    workload: Operator,
+    value: Callable[[Array], float] = np.sum,
+) -> tuple[Strategy, Mechanism]:
+    r"""Return the strategy of least expected squared error, and its mechanism.
+
+    `strategies.select` ranks by the loss, the error under continuous noise of variance ``2 Δ²/ε²``
+    (Laplace) or ``Δ²/2ρ`` (Gaussian). Noise of integers has less: with ``t = Δ/ε`` discrete Laplace
+    noise has variance :math:`1/(2\sinh^2(1/2t))`, at t = 1 it is 1.84 and not 2. A strategy of
+    small integers, such as the Identity, gains by that; one rounded to 2**30 units does not. The
+    two can change places, so that they are compared under the mechanism's own law.
+
+    The error is ``v ||W Ã⁺||_F²`` with Ã the strategy rounded to integers and v the exact variance
+    of the mechanism's law. A candidate whose loss is too large to win under any law of its budget
+    is neither rounded nor calibrated: ``v`` is at least ``Δ²`` times the variance of noise for a
+    sensitivity of one unit, because a coarser law has the smaller variance for its scale. Nor is
+    one after the first a candidate whose answers do not fit in memory: whether there is a plan does
+    not depend on the budget.
+
+    `candidates`: the first is kept where others are as good; `calibrated`: returns the mechanism
+    that spends the budget on a strategy; `workload` (q, n): what is asked; `value`: of its rows'
+    squared errors, their sum or another objective.
+
+    Raises RowSpaceError if the first does not determine the workload; MemoryCapError if it does not
+    fit.
+    """
+    best, *others = candidates
+    mechanism = calibrated(best)
+    if not others or mechanism.budget.is_infinite:
+        return best, mechanism
+    unit = _unit_variance(mechanism)
+    least = _expected_square(mechanism, workload, value)
+    for other in others:
+        if unit * other.loss >= least:
+            continue
+        try:
+            rival = calibrated(other)
+            error = _expected_square(rival, workload, value)
+        except MemoryCapError:
+            continue
+        if error < least * (1 - TIE):
+            best, mechanism, least = other, rival, error
+    return best, mechanism
+
+
+def _unit_variance(mechanism: Mechanism) -> float:
+    """Return the variance of noise for integers of sensitivity one, which no strategy is below.
+
+    0 for a law of one's own, of which no such thing is known.
+    """
+    if not mechanism.is_proved:
+        return 0.0
+    budget = mechanism.budget
+    factor = squared_factor(mechanism.neighboring, budget.norm, nonnegative=True)
+    return noise_for(1, factor, budget).variance
+
+
+def _expected_square(
+    mechanism: Mechanism, workload: Operator, value: Callable[[Array], float]
+) -> float:
+    squares = recovered_squares(workload, mechanism.rounded.recovery)
+    return mechanism.law.variance * value(squares)

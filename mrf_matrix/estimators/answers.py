@@ -27,8 +27,7 @@ from mrf_matrix.mechanisms.ledger.payers import BudgetRequest, noise_stream, pay
 from mrf_matrix.planning.plans.build import PublicForests
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import PlanKind
-from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
+from mrf_matrix.planning.plans.plan_kind import MeasurementSpec, PlanKind
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import AnnouncedPlan, Deferred, Outcome, PlanOfSteps, Transcript
 from mrf_matrix.reports.privacy_report import PrivacyReport

@@ -26,7 +26,7 @@ from mrf_matrix.files.model_file import save_model
 from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
-from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
+from mrf_matrix.planning.plans.plan_kind import MeasurementSpec
 from mrf_matrix.release.plan import needs_records
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts

@@ -34,10 +34,10 @@ from mrf_matrix.kinds.model import Kind, learn
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.ledger.payers import BudgetRequest, budget_request, noise_stream, pay
+from mrf_matrix.planning.auto.plan import claim_of, plan_of_claim
 from mrf_matrix.planning.auto.pooled_plan import PooledPlan
 from mrf_matrix.planning.plans.cost import SIGNAL_CHECK, check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.request import claim_of, plan_of_claim
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import Transcript, needs_records
 from mrf_matrix.release.replay import PartyReleases

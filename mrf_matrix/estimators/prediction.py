@@ -23,10 +23,10 @@ from mrf_matrix.estimators.parameters import (
 from mrf_matrix.estimators.plan_fit import check_before_release
 from mrf_matrix.estimators.record_source import PrivateData
 from mrf_matrix.mechanisms.ledger.payers import budget_request
+from mrf_matrix.planning.plans.baselines import record_coins
 from mrf_matrix.planning.plans.build import PublicForests
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import PlanKind, kind_of, record_coins
-from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
+from mrf_matrix.planning.plans.plan_kind import MeasurementSpec, PlanKind, kind_of
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
 

@@ -29,9 +29,9 @@ from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning.auto import AutoPlan, auto_plan, plan_after_imbalance
-from mrf_matrix.planning.auto.plan import forest_plan, single_attributes, tables_of
+from mrf_matrix.planning.auto.plan import forest_plan, tables_of
 from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS
-from mrf_matrix.planning.plans.block_part import check_block
+from mrf_matrix.planning.plans.block_part import check_block, single_blocks
 from mrf_matrix.planning.plans.cost import check_cost, weigh_whole
 from mrf_matrix.residual.questions import check_scores
 from strategies.operators import check_allocation
@@ -214,7 +214,7 @@ def check_memory_of_followers(
         shape = (screening.most_cells, domain.n_classes)
         check_allocation("the joint table of attributes that are chosen first", shape)
     if announced.balance is not None:  # tables follow, whatever they are for even classes
-        alone = single_attributes(most, range(domain.n_attributes))
+        alone = single_blocks(domain, range(domain.n_attributes))
         check_cost(tables_of(announced, announced.budget_after_balance, alone))
     of_records = [plan for plan in (most, announced) if plan.measured in OF_RESIDUALS]
     if of_records:  # steps take as much memory, whatever their budget

@@ -20,11 +20,11 @@ from mrf_matrix.kinds.naive_bayes import (
 )
 from mrf_matrix.kinds.tables import ADDITIVE, TABLES, scale_of
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.planning.auto.plan import claim_of, plan_of_claim
 from mrf_matrix.planning.auto.pooled_plan import PooledPlan
 from mrf_matrix.planning.plans.block_design import BlockChoice, BlockDesign
 from mrf_matrix.planning.plans.block_part import BlockPart, blocks_budget, only_blocks, tables_plan
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.request import claim_of, plan_of_claim
 
 
 @parameters

@@ -30,7 +30,8 @@ from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.mechanisms import CellCounts, count_cells
 from mrf_matrix.mechanisms.counts import check_private_allocation
 from mrf_matrix.mechanisms.selection import Bits
-from mrf_matrix.planning.plans.plan_kind import Features, TableSource, one_leaf_each
+from mrf_matrix.planning.plans.baselines import one_leaf_each
+from mrf_matrix.planning.plans.plan_kind import Features, TableSource
 from mrf_matrix.release.plan import needs_records
 from mrf_matrix.streams.counting import code_blocks
 from strategies.operators import Operator

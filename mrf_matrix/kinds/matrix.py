@@ -33,12 +33,12 @@ from mrf_matrix.mechanisms import CellCounts, Release, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.mechanisms.statement import provenance_of, provenance_to_dict
+from mrf_matrix.planning.plans.baselines import record_coins
 from mrf_matrix.planning.plans.build import Design, PublicForests, build_plan
 from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import kind_of, record_coins
-from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
+from mrf_matrix.planning.plans.plan_kind import MeasurementSpec, kind_of
 from mrf_matrix.release.curator import Cells, Curator
 from mrf_matrix.release.plan import Table, Transcript
 from mrf_matrix.release.replay import PartyReleases

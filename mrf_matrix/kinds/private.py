@@ -31,8 +31,8 @@ from mrf_matrix.kinds.tables import ADDITIVE, BLOCKS_GIVEN, TABLES
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.statement import budget_of
 from mrf_matrix.planning.auto import AutoPlan, plan_after_imbalance, records_after
-from mrf_matrix.planning.auto.choices import Attribute, Enough, Rarity, Screening
-from mrf_matrix.planning.auto.plan import deferred_step, forest_plan
+from mrf_matrix.planning.auto.choices import Attribute, Enough, Rarity, Screening, deferred_step
+from mrf_matrix.planning.auto.plan import forest_plan
 from mrf_matrix.planning.auto.pooled_plan import PooledPlan
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator

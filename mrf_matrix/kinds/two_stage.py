@@ -30,15 +30,14 @@ from mrf_matrix.kinds.multinomial import (
     trees_to_dict,
 )
 from mrf_matrix.mechanisms import calibrate
-from mrf_matrix.planning.plans.build import PublicForests
-from mrf_matrix.planning.plans.cost import check_cost
-from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import kind_of
-from mrf_matrix.planning.plans.strategy_choice import (
-    MeasurementSpec,
+from mrf_matrix.planning.plans.build import (
+    PublicForests,
     given_matrix,
     strategies_of_ensembles,
 )
+from mrf_matrix.planning.plans.cost import check_cost
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_kind import MeasurementSpec, kind_of
 from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, two_stage_plan
 from mrf_matrix.release.curator import Cells, Curator
 from mrf_matrix.release.plan import AnnouncedPlan, Transcript

@@ -155,7 +155,7 @@ class CellSensitivityDisplay(Display):
             fontsize=9,
         )
         norm_name = "L1" if self.plan.parts[0].mechanism.rounded.norm == "l1" else "L2"
-        table = self.plan.kind.table_rows
+        table = "leaves" if self.plan.kind.is_disjoint else "cells"
         ax.set_xlabel(f"{table}, largest first (% of all {table})")
         ax.set_ylabel(f"{norm_name} norm of the strategy's column (per record)")
         ax.set_ylim(0, 1.15 * top)

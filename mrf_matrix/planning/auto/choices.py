@@ -42,7 +42,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.level import count_right
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon
-from mrf_matrix.release.plan import Data, FewOptions
+from mrf_matrix.release.plan import Data, Deferred, FewOptions, Plan
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -129,6 +129,21 @@ class Screening:
         """
         numerator, denominator = self.told.as_integer_ratio()
         return (best * (denominator - numerator) + n_records * numerator) // denominator
+
+
+def deferred_step(
+    plan: Plan, choices: Sequence[ResidualStep], screening: Screening | None
+) -> Deferred:
+    """Return the share for what choices pick: tables of what screening keeps, or of each attribute.
+
+    `plan`: of the whole budget.
+    """
+    left = plan.budget
+    if not left.is_infinite:
+        left = left.of(left.exact - sum(one.budget.exact for one in choices))
+    used = sum(size > 1 for size in plan.domain.sizes)
+    many = used if screening is None else len(screening.choices)
+    return Deferred("what follows the choices", left, plan.neighboring, many)
 
 
 def budget_after_screening(screening: "Screening | None", budget: Budget) -> Budget:

@@ -3,7 +3,7 @@
 It is planned again once a private choice has said how rare the rarer of two classes is.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -12,16 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.checks import name_few, structure_generator
+from mrf_matrix.base.checks import checked_n_records, name_few, structure_generator
 from mrf_matrix.base.provenance import NOTHING, ChosenTuple, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
 from mrf_matrix.forests.ensembles import Block
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.mechanisms.budget import checked_neighboring, claiming_budgets, squared_factor
+from mrf_matrix.mechanisms.budget import checked_neighboring, claiming_budgets
 from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon
-from mrf_matrix.planning.auto.choices import Screening, budget_after_screening, plan_balance
-from mrf_matrix.planning.auto.pooled_plan import PooledPlan, pooled_plan
+from mrf_matrix.planning.auto.choices import (
+    Screening,
+    budget_after_screening,
+    deferred_step,
+    plan_balance,
+)
+from mrf_matrix.planning.auto.pooled_plan import PooledPlan, pooled_plan, pooling_budget
 from mrf_matrix.planning.auto.rules import (
     FORESTS,
     NOISES,
@@ -36,18 +41,13 @@ from mrf_matrix.planning.auto.rules import (
     row_for,
     signal_text,
 )
-from mrf_matrix.planning.plans.block_design import choose_blocks
-from mrf_matrix.planning.plans.block_part import check_block, tables_plan
-from mrf_matrix.planning.plans.cost import check_cost
+from mrf_matrix.planning.plans.block_part import blocks_of_kept, tables_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.signal_to_noise import Verdict, verdict_of
-from mrf_matrix.release.plan import Deferred
-from mrf_matrix.release.plan import Plan as ReleasePlan
 from mrf_matrix.release.step_table import Amount, AnnouncedStep, StepTable
-from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
+from mrf_matrix.residual.sequence import ResidualPlan, residual_plan, sequence_budget
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
-from strategies.operators import MemoryCapError
 
 ForestPlan = Plan | ResidualPlan | LabelPlan | PooledPlan
 
@@ -386,7 +386,11 @@ def forest_plan(
         kept = tuple(range(plan.domain.n_attributes))
     blocks = None
     if kept is not None:
-        blocks = ChosenTuple(blocks_of(plan, kept, structure), provenance)
+        planned = plan.even_records or plan.n_records
+        chosen = blocks_of_kept(
+            plan.domain, plan.rest, kept, structure, planned_records=planned, **known
+        )
+        blocks = ChosenTuple(chosen, provenance)
     return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
 
 
@@ -398,47 +402,44 @@ def tables_of(plan: AutoPlan, budget: Budget, blocks: list[Block] | None) -> Pla
     )  # fmt: skip
 
 
-def blocks_of(
-    plan: AutoPlan, chosen: tuple[int, ...], structure: np.random.Generator
-) -> list[Block]:
-    """Return the blocks of chosen attributes: decided by public numbers and the choices.
+ClaimPlan = AutoPlan | ResidualPlan | LabelPlan | PooledPlan
+CLAIM = ("epsilon", "rho", "delta", "n_records", "neighboring", "random_state")
 
-    Attributes stand alone, as was checked before, where a design for few records does not fit.
+
+def claim_of(estimator: object) -> dict[str, Any]:
+    """Return what an estimator was told of its claim, and of public numbers."""
+    return {name: getattr(estimator, name) for name in CLAIM}
+
+
+def plan_of_claim(
+    kind: str,
+    domain: Domain,
+    *,
+    epsilon: Any = None,
+    rho: Any = None,
+    delta: Any = 0,
+    n_records: int | None = None,
+    neighboring: str = "add_remove",
+    random_state: object = None,
+    beside: str = "tables",
+) -> Any:
+    """Return the `ClaimPlan` of a kind, under the law of noise that serves the claim best.
+
+    `kind` {"auto", "additive", "labels", "pool"}; `beside` {"tables", "additive"} the tree of a
+    pool; other parameters as `plan`.
+
+    Raises ValueError if a parameter is invalid, or the domain does not suit the kind.
     """
-    domain, budget = plan.domain, plan.rest
-    design = choose_blocks(
-        [domain.sizes[i] for i in chosen],
-        domain.n_classes,
-        budget,
-        plan.even_records or plan.n_records,
-        structure,
-        squared_factor=squared_factor(plan.neighboring, budget.norm, nonnegative=True),
-    )
-    blocks: list[Block] = [tuple(chosen[i] for i in block) for block in design.blocks]
-    try:
-        for block in blocks:
-            check_block(domain, block, domain.n_classes)
-        check_cost(tables_of(plan, budget, blocks))
-    except MemoryCapError:
-        return single_attributes(plan, chosen)
-    return blocks
-
-
-def single_attributes(plan: AutoPlan, attributes: Iterable[int]) -> list[Block]:
-    """Return a block for each attribute of more than one code."""
-    return [(i,) for i in attributes if plan.domain.sizes[i] > 1]
-
-
-def deferred_step(
-    plan: ReleasePlan, choices: Sequence[ResidualStep], screening: Screening | None
-) -> Deferred:
-    """Return the share for what choices pick: tables of what screening keeps, or of each attribute.
-
-    `plan`: of the whole budget.
-    """
-    left = plan.budget
-    if not left.is_infinite:
-        left = left.of(left.exact - sum(one.budget.exact for one in choices))
-    used = sum(size > 1 for size in plan.domain.sizes)
-    many = used if screening is None else len(screening.choices)
-    return Deferred("what follows the choices", left, plan.neighboring, many)
+    budgets = claiming_budgets(epsilon, delta, rho)
+    k, records = domain.required_target().size, checked_n_records(n_records)
+    known: Any = {"n_records": records, "neighboring": neighboring, "delta": float(delta)}
+    if kind == "auto":
+        return auto_plan(domain, budgets, random_state=random_state, **known)
+    if kind == "pool":
+        residuals, budget = beside == "additive", pooling_budget(budgets)
+        return pooled_plan(domain, budget, random_state, residuals=residuals, **known)
+    structure = structure_generator(random_state)
+    if kind == "labels":  # by the law of the larger rate
+        return label_plan(domain, max(budgets, key=choice_epsilon), structure, **known)
+    budget = sequence_budget(epsilon, delta, rho, domain.n_attributes, records, k)
+    return residual_plan(domain, budget, structure, **known)

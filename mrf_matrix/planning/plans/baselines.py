@@ -1,4 +1,4 @@
-"""Baselines of the literature, beside a searched strategy: weighted levels, noise of hard votes.
+"""Baselines of the literature: weighted levels, noise of hard votes, each record in one tree.
 
 ==================  ====================================================================
 allocation          weight of the nodes of level l, of which there are N_l
@@ -42,12 +42,14 @@ the leaves that a record moves between the query reaches only one.
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import Mechanism
+from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP
 from mrf_matrix.reconstruction.shrinkage import node_matrix
+from mrf_matrix.voting.voting import record_blocks
 from strategies import Strategy, evaluate
 from strategies.methods.weighted_rows import Candidates, shared_weights
 from strategies.operators import Norm, Operator, RowScaled
@@ -125,3 +127,36 @@ def one_query_at_a_time(mechanism: Mechanism, *, hard: bool) -> Mechanism:
         squared = HARD_SQUARED["add_remove", rounded.norm]
     law = mechanism.law_for(rounded.column_sum, squared, mechanism.budget)
     return replace(mechanism, rounded=rounded, squared_factor=squared, law=law)
+
+
+# Each record in one tree -------------------------------------------------------------------------
+
+
+def record_coins(
+    noise: object, budget: PureDP | ZCDP, seed: int | np.random.Generator | None
+) -> np.random.Generator:
+    """Return the generator that assigns records to trees: never seeded in a private release.
+
+    The coin of a record depends neither on its values nor on other records, so adding a record
+    moves no other, and replacing one changes nothing but itself. A seed gives coins by place,
+    though: whoever knows it knows that taking out one record shifts the coins of all behind it.
+    """
+    private = noise == "exact" and not budget.is_infinite
+    return np.random.default_rng(None if private else seed)
+
+
+def one_leaf_each(forest: Forest, codes: Codes, coins: np.random.Generator) -> Codes:
+    """Route each record through one tree, drawn by its coin; return its leaf, shape (N,)."""
+    return leaves_in_trees(forest, codes, coins.integers(forest.n_trees, size=len(codes)))
+
+
+def leaves_in_trees(forest: Forest, codes: Codes, tree: NDArray[np.int64]) -> Codes:
+    """Return each record's leaf in its own tree, shape (N,).
+
+    The largest array is that of the leaf numbers of one block of records in all trees.
+    """
+    leaves = np.empty(len(codes), dtype=np.int32)
+    for block in record_blocks(len(codes), forest.n_trees):
+        routed = forest.apply(codes[block])
+        leaves[block] = routed[np.arange(len(routed)), tree[block]]
+    return leaves

@@ -1,6 +1,6 @@
 """Tables of blocks: their plan, decided without data, and the tables of a release."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -32,12 +32,13 @@ from mrf_matrix.planning.plans.block_design import (
     judge_blocks,
     row_weights,
 )
+from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import PlanKind, kind_of
 from mrf_matrix.posterior import BlockTable
 from mrf_matrix.release.curator import StrategyStep
-from strategies.operators import Marginals, Operator, check_allocation
+from strategies.operators import Marginals, MemoryCapError, Operator, check_allocation
 
 TABLES = kind_of("tables")
 
@@ -250,9 +251,53 @@ def design_of(
     return judge_blocks(given, domain.sizes, n_classes, budget, n_records, squared_factor=factor)
 
 
+def blocks_of_kept(
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    kept: tuple[int, ...],
+    structure: np.random.Generator,
+    *,
+    planned_records: int | None,
+    n_records: int | None,
+    neighboring: str,
+) -> list[Block]:
+    """Return the blocks of attributes that choices kept: by public numbers and the choices.
+
+    Attributes stand alone, as was checked before, where a design for few records does not fit.
+
+    `planned_records`: of even classes, that tell as much as the public number `n_records`.
+    """
+    design = choose_blocks(
+        [domain.sizes[i] for i in kept],
+        domain.n_classes,
+        budget,
+        planned_records,
+        structure,
+        squared_factor=squared_factor(neighboring, budget.norm, nonnegative=True),
+    )
+    blocks: list[Block] = [tuple(kept[i] for i in block) for block in design.blocks]
+    try:
+        for block in blocks:
+            check_block(domain, block, domain.n_classes)
+        check_cost(
+            tables_plan(
+                domain, budget, np.random.default_rng(0), n_records=n_records,
+                neighboring=neighboring, blocks=blocks,
+            )
+        )  # fmt: skip
+    except MemoryCapError:
+        return single_blocks(domain, kept)
+    return blocks
+
+
+def single_blocks(domain: Domain, attributes: Iterable[int]) -> list[Block]:
+    """Return a block for each attribute of more than one code."""
+    return [(i,) for i in attributes if domain.sizes[i] > 1]
+
+
 def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -> BlockPart:
     """Return a block for each attribute with two codes, all weights equal: naive Bayes."""
-    blocks = tuple((i,) for i, size in enumerate(domain.sizes) if size > 1)
+    blocks = tuple(single_blocks(domain, range(domain.n_attributes)))
     workload = block_tables(domain, blocks, EQUAL)
     mechanism = calibrate(workload, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), naive_bayes_forest(domain))

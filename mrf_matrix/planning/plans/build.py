@@ -5,19 +5,21 @@ or calibrates noise. `plan`, `tune` and every measuring estimator call it, so th
 is what is released.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.checks import short_repr
-from mrf_matrix.base.work import tell
+from mrf_matrix.base.work import run_tasks, tell
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
+from mrf_matrix.error.expected_errors import least_expected_error
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import (
     Ensemble,
@@ -26,26 +28,27 @@ from mrf_matrix.forests.ensembles import (
     distinct_queries,
     public_queries,
 )
+from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.budget import budget_shares
 from mrf_matrix.planning.plans.block_design import BlockChoice
 from mrf_matrix.planning.plans.block_part import plan_blocks
 from mrf_matrix.planning.plans.cost import check_forest
 from mrf_matrix.planning.plans.part import Budget, PlanPart
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import PlanKind
-from mrf_matrix.planning.plans.strategy_choice import (
+from mrf_matrix.planning.plans.plan_kind import (
     AUTO,
     VOTES,
     MeasurementSpec,
+    PlanKind,
     RowObjective,
-    choose_strategies,
     is_auto,
-    path_method,
-    strategies_of_ensembles,
 )
-from strategies.operators import Operator
+from strategies import Strategy, evaluate, select
+from strategies.operators import Norm, Operator, as_operator
+from strategies.problem.merging import can_merge
 
 Design = EnsembleDesign | BlockChoice
+Calibrated = Callable[[Strategy], Mechanism]
 
 MOST_VOTING_CELLS = 4096
 """Cells up to which strategies are chosen for the votes of all: a matrix of 128 MB."""
@@ -148,51 +151,51 @@ class PublicForests:
             )
         budgets = measuring.shares(len(workloads))
         aims = self._aims(measuring, aim, workloads)
-        if not kind.chooses_strategies:
+        if kind.chooses_strategies:
+            budgeted = zip(workloads, budgets, strict=True)
+            calibrated = [
+                partial(kind.mechanism, workload=one, budget=budget, neighboring=relation, law=law)
+                for one, budget in budgeted
+            ]
+            found = self._strategies(measuring, workloads, aims, calibrated, choices)
+        else:
             baselines = [
                 kind.baseline(workload, budget, relation, law)
                 for workload, budget in zip(workloads, budgets, strict=True)
             ]
-            return tuple(
-                PlanPart(ensemble, measured, None, mechanism, aim=one)
-                for ensemble, (measured, mechanism), one in zip(
-                    self.ensembles, baselines, aims, strict=True
-                )
-            )
-        limit = kind.time_limit if measuring.time_limit == AUTO else float(measuring.time_limit)
-        asked = [one.workload or workload for one, workload in zip(aims, workloads, strict=True)]
-        norm = measuring.budget.norm
-        strategy = [
-            kind.own_strategy(ensemble, norm) or one
-            for ensemble, one in zip(
-                self.ensembles, strategies_of_ensembles(measuring.strategy, len(asked)), strict=True
-            )
-        ]
-        if norm == "l2" and self._votes_count(measuring, aims):
-            strategy = [
-                path_method(workload) if is_auto(one) else one
-                for one, workload in zip(strategy, asked, strict=True)
-            ]
-        found = choose_strategies(
-            asked,
-            strategy,
-            [
-                partial(
-                    kind.mechanism, workload=workload, budget=budget, neighboring=relation, law=law
-                )
-                for workload, budget in zip(workloads, budgets, strict=True)
-            ],
-            norm,
-            choices,
-            time_limit=limit,
-            n_jobs=measuring.n_jobs,
-            aims=aims,
-        )
+            workloads = [measured for measured, _ in baselines]
+            found = [(None, mechanism) for _, mechanism in baselines]
         return tuple(
             PlanPart(ensemble, workload, *each, aim=one)
             for ensemble, workload, each, one in zip(
                 self.ensembles, workloads, found, aims, strict=True
             )
+        )
+
+    def _strategies(
+        self,
+        measuring: MeasurementSpec,
+        workloads: Sequence[Operator],
+        aims: Sequence[RowObjective],
+        calibrated: Sequence[Calibrated],
+        choices: np.random.Generator,
+    ) -> list[tuple[Strategy | None, Mechanism]]:
+        """Return each ensemble's strategy, with the mechanism that spends its budget on it."""
+        kind, norm = self.kind, measuring.budget.norm
+        limit = kind.time_limit if measuring.time_limit == AUTO else float(measuring.time_limit)
+        asked = [one.workload or workload for one, workload in zip(aims, workloads, strict=True)]
+        given = strategies_of_ensembles(measuring.strategy, len(asked))
+        given = [
+            kind.own_strategy(ensemble, norm) or one
+            for ensemble, one in zip(self.ensembles, given, strict=True)
+        ]
+        if norm == "l2" and self._votes_count(measuring, aims):
+            given = [
+                path_method(workload) if is_auto(one) else one
+                for one, workload in zip(given, asked, strict=True)
+            ]
+        return choose_strategies(
+            asked, given, aims, calibrated, norm, choices, limit, measuring.n_jobs
         )
 
     def _votes_count(self, measuring: MeasurementSpec, aims: Sequence[RowObjective]) -> bool:
@@ -287,3 +290,113 @@ def share_by_rule(
     shares = budget_shares(losses, budget.norm, rule)  # type: ignore[arg-type]
     budgets: tuple[Budget, ...] = budget.split(shares)
     return tuple(part.at(one) for part, one in zip(parts, budgets, strict=True))
+
+
+# Strategies --------------------------------------------------------------------------------------
+
+MOST_PATHS = 3000
+"""Paths over cells that cannot be enumerated up to which they are measured as they are."""
+
+
+def select_strategy(task: tuple[Operator, object, Norm, int, float, RowObjective]) -> Strategy:
+    """Select or evaluate the strategy that was asked for a workload, in the norm of its noise.
+
+    Raises ValueError, TypeError if a strategy given by hand has other columns or belongs to the
+    other norm.
+    """
+    workload, strategy, norm, seed, time_limit, aim = task
+    if isinstance(strategy, str):
+        return select(workload, norm, strategy, seed, time_limit=time_limit, **aim.words)
+    if not isinstance(strategy, Strategy):
+        matrix = given_matrix(strategy, workload.shape[1])
+        return evaluate(workload, matrix, norm, **aim.words)
+    if strategy.norm != norm:
+        raise ValueError(
+            f"strategy was selected for norm={strategy.norm!r}, but the budget calls for "
+            f"{norm!r}: select it again with norm={norm!r}."
+        )
+    if aim.is_plain and strategy.objective == "total":
+        return strategy
+    stated = evaluate(workload, strategy.matrix, norm, **aim.words)
+    return replace(stated, method=strategy.method)
+
+
+def strategies_of_ensembles(strategy: object, count: int) -> list[Any]:
+    """Return what was asked for each ensemble."""
+    given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
+    if len(given) == 1 and (isinstance(given[0], str) or count == 1):
+        given *= count
+    if len(given) != count:
+        raise ValueError(
+            f"strategy holds {len(given)} for {count} ensembles: expected a family's name, or one "
+            f"strategy for each ensemble."
+        )
+    return given
+
+
+def given_matrix(strategy: object, cells: int) -> Operator:
+    """Return a strategy matrix that was given by hand, over so many cells.
+
+    Raises TypeError, ValueError if it is no matrix of finite numbers, or has another number of
+    columns.
+    """
+    matrix = as_operator(strategy, "strategy")
+    if matrix.shape[1] != cells:
+        raise ValueError(
+            f"strategy has {matrix.shape[1]} columns: expected {cells}, one for each cell of what "
+            f"is measured."
+        )
+    return matrix
+
+
+def path_method(workload: Operator) -> str:
+    """Return the family that measures a forest's paths, where it serves; otherwise "auto".
+
+    Under Gaussian noise no strategy gives any vote ``q Tᵀ T`` a smaller error than T: its squared
+    sensitivity is the number of trees τ, the error of a vote at most τ, and no strategy is below
+    ``max_j (q Tᵀ T)_j² = τ²`` (`strategies.bounds.lower_bound`).
+    """
+    served = can_merge(workload) or workload.shape[0] <= MOST_PATHS
+    return "workload_itself" if served else "auto"
+
+
+def choose_strategies(
+    workloads: Sequence[Operator],
+    asked: Sequence[object],
+    aims: Sequence[RowObjective],
+    calibrated: Sequence[Calibrated],
+    norm: Norm,
+    structure: np.random.Generator,
+    time_limit: float,
+    n_jobs: int | None,
+) -> list[tuple[Strategy | None, Mechanism]]:
+    """Choose one strategy for each ensemble's workload, with its mechanism.
+
+    Searches run in parallel if asked: only public things go to the workers, and no noise is drawn
+    there. Of what "auto" finds, the least expected error under the mechanism's own law decides.
+
+    `asked`: a family's name or a strategy; `aims`: what is made small of each workload;
+    `calibrated`: returns the mechanism that spends an ensemble's budget on a strategy; `structure`:
+    gives each a seed of its own, so that results do not depend on `n_jobs`, processes of joblib.
+
+    Raises ValueError, TypeError: see `select_strategy`.
+    """
+    seeds = structure.integers(2**63, size=len(workloads)).tolist()
+    tasks = [
+        (workload, one, norm, seed, time_limit, aim)
+        for workload, one, seed, aim in zip(workloads, asked, seeds, aims, strict=True)
+    ]
+    each_takes = f"{time_limit:g} s" if len(tasks) == 1 else f"{time_limit:g} s each"
+    tell(f"Choosing strategies (up to {each_takes})", 0, len(tasks))
+    found = list(run_tasks(select_strategy, tasks, n_jobs=n_jobs))
+    tell("Rounding strategies, and checking that they answer")
+    chosen: list[tuple[Strategy | None, Mechanism]] = []
+    for best, word, spend, workload, aim in zip(
+        found, asked, calibrated, workloads, aims, strict=True
+    ):
+        others = best.alternatives if is_auto(word) else ()  # a user's own word decides
+        if others:
+            chosen.append(least_expected_error((best, *others), spend, workload, aim.value))
+        else:
+            chosen.append((best, spend(best)))
+    return chosen

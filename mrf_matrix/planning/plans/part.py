@@ -18,8 +18,7 @@ from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, reconstruct
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.rounding import RoundedStrategy
-from mrf_matrix.planning.plans.plan_kind import PlanKind
-from mrf_matrix.planning.plans.strategy_choice import RowObjective
+from mrf_matrix.planning.plans.plan_kind import PlanKind, RowObjective
 from mrf_matrix.release.curator import KeptTable, KeptVotes, StrategyStep
 from strategies import Strategy
 from strategies.operators import Operator

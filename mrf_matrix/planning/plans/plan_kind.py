@@ -1,4 +1,4 @@
-"""Kinds of plan: what is asked, what is measured, how far one record moves it.
+"""What is asked of a plan: its kind, and budget, noise, objective and search of its measurement.
 
 A kind says, of public things alone, which workload is asked of which private table, how far one
 record moves what is measured, and whether the answers are leaf values or votes. `kind_of` looks
@@ -23,20 +23,22 @@ its hard vote from one class to another. The noise of both, and of one query at 
 `mrf_matrix.error.noise_sums`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.checks import one_word, short_repr
 from mrf_matrix.base.kinds import KINDS as WORDS
 from mrf_matrix.compilation import leaf_incidence, path_matrix, prediction_workload, query_matrix
-from mrf_matrix.forests import Forest
+from mrf_matrix.error.expected_errors import checked_targets
 from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.mechanisms import (
     ZCDP,
+    BudgetError,
     CellCounts,
     LeafCounts,
     Mechanism,
@@ -44,10 +46,13 @@ from mrf_matrix.mechanisms import (
     PureDP,
     calibrate,
 )
+from mrf_matrix.mechanisms.budget import SHARE_RULES, checked_neighboring
 from mrf_matrix.planning.plans.baselines import level_strategy, one_query_at_a_time, with_hard_votes
-from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, VOTINGS, leaf_labels, record_blocks
-from strategies import Strategy
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, VOTINGS, leaf_labels
+from strategies import Strategy, families
 from strategies.operators import Identity, Norm, Operator, Sparse
+from strategies.problem.objective import OBJECTIVES, Aim, Objective, checked_weights
+from strategies.search.select import checked_time_limit
 
 Features = tuple[int, ...]
 
@@ -112,16 +117,6 @@ class PlanKind:
     def __repr__(self) -> str:
         return f"PlanKind({self.name}, {self.allocation}, {self.voting})"
 
-    @property
-    def table_rows(self) -> str:
-        """The rows of the private table: "cells" or "leaves"."""
-        return "leaves" if self.is_disjoint else "cells"
-
-    @property
-    def measures_blocks(self) -> bool:
-        """Whether tables of blocks are all that is measured."""
-        return self.releases_leaves and not self.grows_trees
-
     def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
         """Return what is asked of an ensemble's private table: leaves, or the queries' votes."""
         if self.releases_leaves:
@@ -138,19 +133,6 @@ class PlanKind:
         if self.is_disjoint and self.answers_queries:
             return Sparse(leaf_incidence(forest, asked))
         return prediction_workload(forest, asked)
-
-    def places(
-        self, ensemble: Ensemble, codes: Codes, coins: np.random.Generator
-    ) -> tuple[Codes, tuple[int, ...]]:
-        """Return the row of the table in which each record counts, and the table's sizes.
-
-        `codes`: (N, d), encoded records, over the whole domain; `coins`: throws the coins that give
-        each record its tree, where it has one.
-        """
-        forest, seen = ensemble.forest, ensemble.view(codes)
-        if self.is_disjoint:
-            return one_leaf_each(forest, seen, coins)[:, None], (forest.n_leaves,)
-        return seen, forest.domain.sizes
 
     def table(
         self, ensemble: Ensemble, source: TableSource, coins: np.random.Generator
@@ -195,36 +177,6 @@ class PlanKind:
         return workload, made
 
 
-def record_coins(
-    noise: object, budget: PureDP | ZCDP, seed: int | np.random.Generator | None
-) -> np.random.Generator:
-    """Return the generator that assigns records to trees: never seeded in a private release.
-
-    The coin of a record depends neither on its values nor on other records, so adding a record
-    moves no other, and replacing one changes nothing but itself. A seed gives coins by place,
-    though: whoever knows it knows that taking out one record shifts the coins of all behind it.
-    """
-    private = noise == "exact" and not budget.is_infinite
-    return np.random.default_rng(None if private else seed)
-
-
-def one_leaf_each(forest: Forest, codes: Codes, coins: np.random.Generator) -> Codes:
-    """Route each record through one tree, drawn by its coin; return its leaf, shape (N,)."""
-    return leaves_in_trees(forest, codes, coins.integers(forest.n_trees, size=len(codes)))
-
-
-def leaves_in_trees(forest: Forest, codes: Codes, tree: NDArray[np.int64]) -> Codes:
-    """Return each record's leaf in its own tree, shape (N,).
-
-    The largest array is that of the leaf numbers of one block of records in all trees.
-    """
-    leaves = np.empty(len(codes), dtype=np.int32)
-    for block in record_blocks(len(codes), forest.n_trees):
-        routed = forest.apply(codes[block])
-        leaves[block] = routed[np.arange(len(routed)), tree[block]]
-    return leaves
-
-
 EVERY_LEAF = "every leaf of every tree"
 
 TRAINING = PlanKind("matrix", NOISE_AWARE_VOTINGS, ("hard", "weight"), releases_leaves=True)
@@ -242,7 +194,7 @@ TABLES = PlanKind(
     parameters=("n_blocks", "blocks", "n_records"),
 )  # fmt: skip
 # steps whose shares are fixed before data: the claim and public numbers say all of them
-AUTO = PlanKind(
+OF_STEPS = PlanKind(
     "auto", ("posterior",), votes_add=False, grows_trees=False, chooses_strategies=False,
     is_sequence=True, measured="tables of counts and residuals, one after another",
     parameters=("n_records", "delta"),
@@ -268,12 +220,12 @@ KINDS: tuple[PlanKind, ...] = (
         TABLES, name="naive_bayes", votings=("product",), imagined_votings=(),
         chooses_blocks=False, parameters=("n_records",),
     ),
-    AUTO,
-    replace(AUTO, name="additive", imagined_votings=("posterior",)),
-    replace(AUTO, name="labels"),
-    replace(AUTO, name="pool"),
+    OF_STEPS,
+    replace(OF_STEPS, name="additive", imagined_votings=("posterior",)),
+    replace(OF_STEPS, name="labels"),
+    replace(OF_STEPS, name="pool"),
     replace(
-        AUTO, name="two_stage", votings=VOTINGS, n_trees=8,
+        OF_STEPS, name="two_stage", votings=VOTINGS, n_trees=8,
         parameters=("n_trees", "max_depth", "strategy", "time_limit"),
     ),
 )  # fmt: skip
@@ -313,3 +265,184 @@ def kind_of(kind: object, allocation: object = "matrix", voting: object = UNSAID
     found = kinds[allocation]
     counts_votes = found.voting_is_measured and rule == "hard"
     return replace(found, voting=rule, counts_votes=counts_votes)
+
+
+# How it is measured ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RowObjective:
+    """An objective over the rows of a workload."""
+
+    objective: Objective = "total"
+    weights: Array | None = None  # (q,): of the rows' squared errors; all 1 where None
+    # (q,): for "max": whose errors are added up; every row its own group where None
+    groups: Longs | None = None
+    workload: Operator | None = None  # (q, n): whose rows these are; the answers where None
+    # (q,): largest root mean squared error of every row: the weights are their inverse squares
+    limits: Array | None = None
+
+    @classmethod
+    def of(cls, rows: int, objective: object, weights: object, groups: object) -> "RowObjective":
+        """Validate objective, weights and groups for so many answers."""
+        aim = Aim.of(Identity(rows), objective, groups)
+        return cls(
+            aim.objective, None if weights is None else checked_weights(weights, rows), aim.groups
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        told = (self.weights, self.groups, self.workload)
+        return self.objective == "total" and all(one is None for one in told)
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The same for `strategies.select`."""
+        return {"objective": self.objective, "weights": self.weights, "groups": self.groups}
+
+    def value(self, errors: Array) -> float:
+        """Return the objective of the rows' squared errors, shape (q,).
+
+        >>> RowObjective("max", weights=np.array([1.0, 3.0])).value(np.array([2.0, 1.0]))
+        3.0
+        """
+        weighed = errors if self.weights is None else self.weights * errors
+        return Aim(self.objective, self.groups).value(weighed)
+
+    def slice_rows(self, start: int, stop: int) -> "RowObjective":
+        """Return the objective of some of the rows, one after the other."""
+        mine = slice(start, stop)
+        return replace(
+            self,
+            weights=None if self.weights is None else self.weights[mine],
+            groups=None if self.groups is None else self.groups[mine],
+        )
+
+    def merge_equal_rows(self, which: Longs, often: Longs) -> "RowObjective":
+        """Return the objective of rows of which some were given several times.
+
+        Their errors add up in a total and within a group; where every row is its own group, the
+        largest weight counts.
+
+        `which` (q,): the distinct row of each that was given; `often` (r,): how often each distinct
+        row was given.
+
+        Raises ValueError if equal rows are in different groups.
+        """
+        if (often == 1).all():  # they stand in the order in which they were given
+            return self
+        given = np.ones(len(which)) if self.weights is None else self.weights
+        weights: Array = np.zeros(len(often))
+        if self.objective == "total" or self.groups is not None:
+            np.add.at(weights, which, given)
+        else:
+            np.maximum.at(weights, which, given)
+        if self.limits is not None:
+            limits: Array = np.full(len(often), np.inf)
+            np.minimum.at(limits, which, self.limits)
+            return replace(self, weights=weights, limits=limits)
+        if self.groups is None:
+            return replace(self, weights=weights)
+        groups = np.empty(len(often), dtype=np.int64)
+        groups[which] = self.groups
+        if (groups[which] != self.groups).any():
+            raise ValueError("groups tells equal queries apart: expected them in one group.")
+        return replace(self, weights=weights, groups=groups)
+
+
+AUTO = "auto"
+"""What is left to the kind of plan."""
+
+LEAVES, VOTES = "leaves", "votes"  # what strategies of matrix forests are chosen for
+
+
+@dataclass(frozen=True, eq=False)
+class MeasurementSpec:
+    """Budget, noise, objective and search of a plan: all but the forests' design."""
+
+    budget: Budget  # of the whole plan
+    neighboring: str = "add_remove"
+    # Of the ensembles; equal where None. The rules are those of
+    # `mrf_matrix.mechanisms.budget.budget_shares`.
+    budget_shares: str | Sequence[float] | None = None
+    strategy: object = "auto"  # a family's name, or one strategy for each ensemble
+    # seconds of the search for each strategy; "auto" for what the kind usually takes
+    time_limit: float | str = AUTO
+    n_jobs: int | None = None  # processes that search
+    # objective, weights, groups: what is made small, see `RowObjective`
+    objective: str = "total"
+    weights: object = None
+    groups: object = None
+    # of "matrix": whether strategies are chosen for the leaves, ``T``, or for the weight votes of
+    # all cells, ``TᵀT``; "auto": for votes under Gaussian noise, where the paths are the optimum
+    optimise_for: str = AUTO
+    # largest root mean squared error of every answer; then the worst of them, each over its target,
+    # is made small
+    target_rms: ArrayLike | None = None
+    law: type[NoiseLaw] | None = None  # noise of one's own, see `mrf_matrix.mechanisms.calibrate`
+    delta: float = 0.0  # the δ that the claim is stated for, where the budget is zCDP; 0 for none
+
+    def check(self) -> None:
+        """Refuse what no plan could spend, whatever its forests."""
+        checked_neighboring(self.neighboring)
+        if not isinstance(self.time_limit, str):
+            checked_time_limit(self.time_limit)
+        elif self.time_limit != AUTO:
+            raise ValueError(
+                f"time_limit={short_repr(self.time_limit)}: expected seconds, or 'auto'."
+            )
+        check_strategy_names(self.strategy)
+        if self.objective not in OBJECTIVES:
+            raise ValueError(f"objective={short_repr(self.objective)}: expected 'total' or 'max'.")
+        if self.optimise_for not in (AUTO, LEAVES, VOTES):
+            raise ValueError(
+                f"optimise_for={short_repr(self.optimise_for)}: expected 'auto', 'leaves' or "
+                f"'votes'."
+            )
+        told = [name for name in ("weights", "groups") if getattr(self, name) is not None]
+        told += ["objective"] * (self.objective != OBJECTIVES[0])
+        other = "target_rms" if self.target_rms is not None else "optimise_for='votes'"
+        if told and (self.target_rms is not None or self.optimise_for == VOTES):
+            raise ValueError(
+                f"{', '.join(told)} with {other}, which says what is made small: expected one of "
+                f"them. Leave the other out."
+            )
+
+    def aim(self, rows: int) -> RowObjective:
+        """Return what is made small of so many answers.
+
+        Raises ValueError, TypeError if weights, groups or targets are not one for each.
+        """
+        if self.target_rms is None:
+            return RowObjective.of(rows, self.objective, self.weights, self.groups)
+        limits = checked_targets(self.target_rms, rows, "target_rms")
+        return RowObjective("max", (limits.min() / limits) ** 2, limits=limits)
+
+    def shares(self, count: int) -> tuple[Budget, ...]:
+        """Return the budget of each ensemble: equal ones where a rule will share it.
+
+        Raises BudgetError if there is not one share for each ensemble, or one is not positive.
+        """
+        given = self.budget_shares
+        if given is None or (isinstance(given, str) and given in SHARE_RULES):
+            return self.budget.split(count)
+        if isinstance(given, str) or np.ndim(given) != 1 or len(given) != count:
+            raise BudgetError(
+                f"budget_shares={short_repr(given)} for {count} ensembles: expected one positive "
+                f"number for each, or {', '.join(map(repr, SHARE_RULES))}."
+            )
+        return self.budget.split(list(given))
+
+
+def check_strategy_names(strategy: object) -> None:
+    """Refuse names that are no strategy family's."""
+    for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
+        if isinstance(one, str) and one not in ("auto", *families()):
+            raise ValueError(
+                f"strategy={short_repr(one)}: expected 'auto' or one of {', '.join(families())}, "
+                f"or a strategy matrix."
+            )
+
+
+def is_auto(asked: object) -> bool:
+    return isinstance(asked, str) and asked == "auto"

@@ -18,21 +18,16 @@ from mrf_matrix.base.kinds import kind_of_arguments
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.ensembles import EnsembleDesign
-from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.budget import claimed_budget, claiming_budgets
-from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon
-from mrf_matrix.planning.auto.plan import AutoPlan, auto_plan
-from mrf_matrix.planning.auto.pooled_plan import PooledPlan, pooled_plan, pooling_budget
+from mrf_matrix.mechanisms.budget import claimed_budget
+from mrf_matrix.planning.auto.plan import ClaimPlan, plan_of_claim
 from mrf_matrix.planning.plans.block_design import BlockChoice
 from mrf_matrix.planning.plans.block_part import blocks_budget
 from mrf_matrix.planning.plans.build import Design, build_plan
 from mrf_matrix.planning.plans.federated_plan import quorum_of, share_plan
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import UNSAID, PlanKind, kind_of
-from mrf_matrix.planning.plans.strategy_choice import AUTO, MeasurementSpec
+from mrf_matrix.planning.plans.plan_kind import AUTO, UNSAID, MeasurementSpec, PlanKind, kind_of
 from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, majority_trees, two_stage_plan
-from mrf_matrix.residual.sequence import ResidualPlan, residual_plan, sequence_budget
 
 Amount = float | Fraction | str | None
 """A budget, read exactly as it is written; "auto" where targets decide it."""
@@ -203,7 +198,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     schema, source = _schema(domain, forest)
     claim, known = (epsilon, delta, rho), target_rms is None or what.is_sequence
     budget = claimed_budget(*claim) if known else _target_budget(*claim)
-    if known and what.measures_blocks:
+    if known and what.releases_leaves and not what.grows_trees:
         choice = BlockChoice(n_blocks, blocks) if what.chooses_blocks else None
         budget = blocks_budget(claim, schema, choice, n_records, neighboring)
     quorum = quorum_of(parties, dropouts, colluders, remove_excess)
@@ -251,49 +246,6 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     if made.target_rms is not None:
         made = made.meet_targets(made.target_rms)
     return made if quorum is None else share_plan(made, quorum, remove_excess)
-
-
-ClaimPlan = AutoPlan | ResidualPlan | LabelPlan | PooledPlan
-CLAIM = ("epsilon", "rho", "delta", "n_records", "neighboring", "random_state")
-
-
-def claim_of(estimator: object) -> dict[str, Any]:
-    """Return what an estimator was told of its claim, and of public numbers."""
-    return {name: getattr(estimator, name) for name in CLAIM}
-
-
-def plan_of_claim(
-    kind: str,
-    domain: Domain,
-    *,
-    epsilon: Any = None,
-    rho: Any = None,
-    delta: Any = 0,
-    n_records: int | None = None,
-    neighboring: str = "add_remove",
-    random_state: object = None,
-    beside: str = "tables",
-) -> Any:
-    """Return the `ClaimPlan` of a kind, under the law of noise that serves the claim best.
-
-    `kind` {"auto", "additive", "labels", "pool"}; `beside` {"tables", "additive"} the tree of a
-    pool; other parameters as `plan`.
-
-    Raises ValueError if a parameter is invalid, or the domain does not suit the kind.
-    """
-    budgets = claiming_budgets(epsilon, delta, rho)
-    k, records = domain.required_target().size, checked_n_records(n_records)
-    known: Any = {"n_records": records, "neighboring": neighboring, "delta": float(delta)}
-    if kind == "auto":
-        return auto_plan(domain, budgets, random_state=random_state, **known)
-    if kind == "pool":
-        residuals, budget = beside == "additive", pooling_budget(budgets)
-        return pooled_plan(domain, budget, random_state, residuals=residuals, **known)
-    structure = structure_generator(random_state)
-    if kind == "labels":  # by the law of the larger rate
-        return label_plan(domain, max(budgets, key=choice_epsilon), structure, **known)
-    budget = sequence_budget(epsilon, delta, rho, domain.n_attributes, records, k)
-    return residual_plan(domain, budget, structure, **known)
 
 
 def _target_budget(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | ZCDP:

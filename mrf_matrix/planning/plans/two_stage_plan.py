@@ -12,7 +12,7 @@ from mrf_matrix.forests.growth.growth import check_probability
 from mrf_matrix.forests.growth.private import GRID
 from mrf_matrix.mechanisms import neighboring_factor
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
+from mrf_matrix.planning.plans.plan_kind import MeasurementSpec
 from mrf_matrix.release.plan import Budget, Deferred
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.voting.voting import VOTINGS, Voting

@@ -20,9 +20,8 @@ from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.mechanisms.budget import claimed_budget, epsilon_or_default
 from mrf_matrix.planning.plain_values import key_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import kinds_named
+from mrf_matrix.planning.plans.plan_kind import is_auto, kinds_named
 from mrf_matrix.planning.plans.request import Amount
-from mrf_matrix.planning.plans.strategy_choice import is_auto
 from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch, is_too_long
 from mrf_matrix.planning.search.expected_accuracy import imagining_seconds
 from mrf_matrix.planning.search.objectives import (

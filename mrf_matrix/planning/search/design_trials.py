@@ -11,10 +11,11 @@ import numpy as np
 
 from mrf_matrix.base.work import progress_listener
 from mrf_matrix.domain import Domain
+from mrf_matrix.planning.auto.plan import plan_of_claim
 from mrf_matrix.planning.plans.cost import peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import UNSAID, kind_of
-from mrf_matrix.planning.plans.request import plan, plan_of_claim
+from mrf_matrix.planning.plans.request import plan
 from mrf_matrix.planning.search.expected_accuracy import imagined_seconds
 from mrf_matrix.planning.search.objectives import ExpectedLoss, Objective
 from mrf_matrix.planning.search.tuning import ANY, Trial, kind_word, searchable_kind

@@ -21,6 +21,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, measure, reconstruct
+from mrf_matrix.planning.plans.baselines import one_leaf_each
 from mrf_matrix.planning.plans.block_part import only_blocks, tables_of
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
@@ -160,7 +161,8 @@ def _part_votes(
     forest = part.ensemble.forest
     kind = plan.kind
     if kind.is_disjoint:
-        counts = imagined.counts(*kind.places(part.ensemble, imagined.codes, generator))
+        leaves = one_leaf_each(forest, part.ensemble.view(imagined.codes), generator)
+        counts = imagined.counts(leaves[:, None], (forest.n_leaves,))
     else:
         counts = imagined.cells(part.ensemble)
     if kind.counts_votes:

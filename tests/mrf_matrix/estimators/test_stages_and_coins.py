@@ -20,8 +20,7 @@ from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
 from mrf_matrix.planning import plan
 from mrf_matrix.planning.plans import part, plan_kind
-from mrf_matrix.planning.plans.baselines import HARD_SQUARED
-from mrf_matrix.planning.plans.plan_kind import one_leaf_each, record_coins
+from mrf_matrix.planning.plans.baselines import HARD_SQUARED, one_leaf_each, record_coins
 from mrf_matrix.voting.voting import leaf_labels
 from strategies import select
 from strategies.operators import Identity, Kronecker, Marginals, RowSpaceError

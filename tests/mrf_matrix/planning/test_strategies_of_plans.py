@@ -24,11 +24,11 @@ from mrf_matrix import (
 )
 from mrf_matrix.cli.plan import ALLOCATIONS
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.error.expected_errors import least_expected_error
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP, calibrate
 from mrf_matrix.planning import plan
 from mrf_matrix.planning.plans.baselines import RULES, level_strategy, level_weights
 from mrf_matrix.planning.plans.plan_kind import KINDS
-from mrf_matrix.planning.plans.strategy_choice import least_expected_error
 from strategies import examples
 from strategies.methods.trees import tree_sizes, weighted_hierarchy
 from strategies.methods.weighted_rows import Candidates, shared_weights

@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms.ledger.payers import budget_request, pay
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.mechanisms.statement import Claim
-from mrf_matrix.planning.plans.plan_kind import leaves_in_trees
+from mrf_matrix.planning.plans.baselines import leaves_in_trees
 from strategies.operators import check_allocation
 
 

@@ -15,7 +15,6 @@ from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
 from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning import TargetPrior, peak_bytes
 from mrf_matrix.planning.auto import plan_after_imbalance
-from mrf_matrix.planning.auto.plan import blocks_of
 from mrf_matrix.planning.auto.plan import tables_of as tables_plan
 from mrf_matrix.planning.plans.block_design import (
     FEW_CELLS,
@@ -28,7 +27,12 @@ from mrf_matrix.planning.plans.block_design import (
     row_weights,
     variances,
 )
-from mrf_matrix.planning.plans.block_part import block_part, blocks_budget, tables_of
+from mrf_matrix.planning.plans.block_part import (
+    block_part,
+    blocks_budget,
+    blocks_of_kept,
+    tables_of,
+)
 from mrf_matrix.planning.search.expected_accuracy import (
     MOST_RECORDS,
     SimulatedData,
@@ -266,7 +270,10 @@ def test_blocks_of_a_rare_class_that_do_not_fit_become_single_attributes():
     rare, everything = plan_after_imbalance(announced, 4000), tuple(range(60))
 
     def blocks():
-        return blocks_of(rare, everything, np.random.default_rng(0))
+        return blocks_of_kept(
+            domain, rare.rest, everything, np.random.default_rng(0), planned_records=4000,
+            n_records=200_000, neighboring="add_remove",
+        )  # fmt: skip
 
     alone = [(i,) for i in everything]
     with memory_cap(peak_bytes(tables_plan(rare, rare.rest, alone))):
