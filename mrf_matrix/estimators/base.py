@@ -26,6 +26,7 @@ from mrf_matrix.files.model_file import save_model
 from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
+from mrf_matrix.mechanisms.budget import claimed_budget
 from mrf_matrix.planning.plans.plan_kind import MeasurementSpec
 from mrf_matrix.release.plan import needs_records
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -299,6 +300,12 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Return the logarithms of `predict_proba`, shape (b, k); of 0 minus infinity."""
         shares = self.predict_proba(X)
         return np.log(shares, out=np.full_like(shares, -np.inf), where=shares > 0)
+
+    @property
+    def _budget(self) -> Budget:
+        """ε, ρ, or the ρ that (ε, δ) takes; ε = 1 where neither is given."""
+        held = vars(self)
+        return claimed_budget(held["epsilon"], held["delta"], held["rho"])
 
     def _design(self) -> EnsembleDesign:
         held = vars(self)

@@ -22,7 +22,6 @@ from mrf_matrix.domain.columns import Outside as Outside
 from mrf_matrix.domain.columns import Records as Records
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.budget import claimed_budget
 from strategies import Strategy
 from strategies.operators import Operator
 
@@ -146,11 +145,6 @@ class ReleaseParameters:
     noise: str = "exact"
     noise_state: Seed = None
     ledger: PrivacyLedger | None = None
-
-    @property
-    def _budget(self) -> Budget:
-        """ε, ρ, or the ρ that (ε, δ) takes; ε = 1 where neither is given."""
-        return claimed_budget(self.epsilon, self.delta, self.rho)
 
 
 @parameters
