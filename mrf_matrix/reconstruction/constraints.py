@@ -4,7 +4,7 @@ The constraints are a user's own, so they meet a general solver: Clarabel, throu
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -16,12 +16,13 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
     checked_workload,
     estimated_cells,
 )
-from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.reconstruction.estimate import (
     Estimate,
+    PooledReleases,
     agree_with_totals,
     combine,
     exact_counts,
+    exact_estimate,
     exact_where_near,
     pool_releases,
 )
@@ -47,25 +48,6 @@ BIASED = (
     "depends on the data and is not known. The biases of many cells add up in their sum, unless "
     "totals are known."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class MergedCells:
-    """Answers and queries over groups of cells with equal columns of the strategies."""
-
-    matrix: Operator  # shape (m, g)
-    answers: Array  # shape (m, k)
-    queries: Operator  # shape (q, g)
-    variance: float  # of every answer
-    claim: Claim  # see `claim_of`
-
-    @property
-    def n_groups(self) -> int:
-        return self.matrix.shape[1]
-
-    @property
-    def n_classes(self) -> int:
-        return int(self.answers.shape[1])
 
 
 def nonnegative_least_squares(
@@ -117,14 +99,16 @@ def nonnegative_least_squares(
     >>> nonnegative_least_squares(release, np.eye(3)).values.min() >= 0
     np.True_
     """
-    cells = merged_cells(releases, workload)
-    tables = _feasible(cells.n_classes, class_totals, total)
+    pool, queries = merged_cells(releases, workload)
+    known = class_totals is not None or total is not None
+    sums = checked_totals(pool.n_classes, class_totals, total) if known else (None, False)
     method = "non-negative least squares"
-    if _are_exact(cells, class_totals, total):
-        return _exact(cells, method)
-    deviation = float(np.sqrt(cells.variance))
-    counts = constrained_least_squares(cells.matrix, cells.answers, tables, deviation)
-    return _estimate(cells, counts, method)
+    if _are_exact(pool, class_totals, total):
+        return exact_estimate(queries, pool, method)
+    deviation = float(np.sqrt(pool.variance))
+    tables = FeasibleTables(*sums)
+    counts = constrained_least_squares(pool.matrix, pool.answers, tables, deviation)
+    return _biased_estimate(queries, pool, counts, method)
 
 
 def nearest_on_simplex(
@@ -163,54 +147,42 @@ def nearest_on_simplex(
         raise ValueError(f"per={per!r}: expected 'class' or 'cell'.")
     if class_totals is not None and per == "cell":
         raise ValueError("class_totals was given with per='cell': expected per='class'.")
-    cells = merged_cells(releases, workload)
-    check_determined(Identity(cells.n_groups), cells.matrix)
+    pool, queries = merged_cells(releases, workload)
+    check_determined(Identity(pool.matrix.shape[1]), pool.matrix)
     method = f"simplex projection per {per}"
     if class_totals is not None:
-        class_totals, _ = checked_totals(cells.n_classes, class_totals, None)
-    if _are_exact(cells, class_totals, None):
-        return _exact(cells, method)
-    counts = estimated_cells(cells.matrix, cells.answers)
+        class_totals, _ = checked_totals(pool.n_classes, class_totals, None)
+    if _are_exact(pool, class_totals, None):
+        return exact_estimate(queries, pool, method)
+    counts = estimated_cells(pool.matrix, pool.answers)
     if counts is None:
-        counts = cells.matrix.least_squares(cells.answers)
+        counts = pool.matrix.least_squares(pool.answers)
     vectors = counts if per == "class" else counts.T
     sums = np.maximum(vectors.sum(axis=0), 0.0)
     if class_totals is not None:
         sums = class_totals
     projected = nearest(vectors, sums, np.ones(len(vectors)))
     counts = projected if per == "class" else projected.T
-    return _estimate(cells, counts, method)
+    return _biased_estimate(queries, pool, counts, method)
 
 
-def _feasible(n_classes: int, class_totals: object, total: object) -> FeasibleTables:
-    if class_totals is None and total is None:
-        return FeasibleTables()
-    return FeasibleTables(*checked_totals(n_classes, class_totals, total))
-
-
-def _are_exact(cells: MergedCells, class_totals: object, total: object) -> bool:
+def _are_exact(pool: PooledReleases, class_totals: object, total: object) -> bool:
     """Tell whether the answers are counts, which no constraint that they meet can improve."""
-    if cells.variance > 0:
+    if pool.variance > 0:
         return False
-    return agree_with_totals(cells.matrix, cells.answers, class_totals, total)
+    return agree_with_totals(pool.matrix, pool.answers, class_totals, total)
 
 
-def _exact(cells: MergedCells, method: str) -> Estimate:
-    values = exact_counts(cells.queries, cells.matrix, cells.answers)
-    return Estimate(
-        values=values,
-        variances=np.zeros(len(values)),
-        method=f"{method}, no noise",
-        claim=cells.claim,
-    )
+def _biased_estimate(
+    queries: Operator, pool: PooledReleases, counts: Array, method: str
+) -> Estimate:
+    values = queries.matmat(counts)
+    return Estimate(values=values, variances=None, method=method, note=BIASED, claim=pool.claim)
 
 
-def _estimate(cells: MergedCells, counts: Array, method: str) -> Estimate:
-    values = cells.queries.matmat(counts)
-    return Estimate(values=values, variances=None, method=method, note=BIASED, claim=cells.claim)
-
-
-def merged_cells(releases: Release | Sequence[Release], workload: object) -> MergedCells:
+def merged_cells(
+    releases: Release | Sequence[Release], workload: object
+) -> tuple[PooledReleases, Operator]:
     """Bring releases and workload to the groups of cells that the releases tell apart.
 
     Raises RowSpaceError if the releases do not determine the workload; MemoryCapError if the
@@ -227,7 +199,7 @@ def merged_cells(releases: Release | Sequence[Release], workload: object) -> Mer
     merging = merge_columns(pool.matrix)
     matrix = merging.apply(pool.matrix)
     reduced = queries if merging.is_trivial else over_groups(queries, merging.grouping)
-    return MergedCells(matrix, pool.answers, reduced, pool.variance, pool.claim)
+    return replace(pool, matrix=matrix), reduced
 
 
 CountConstraint = Callable[["cp.Variable"], object]

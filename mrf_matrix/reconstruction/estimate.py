@@ -255,6 +255,17 @@ def exact_counts(queries: Operator, matrix: Operator, answers: Array) -> Array:
     return np.rint(values) if is_integral(queries) else values
 
 
+def exact_estimate(queries: Operator, pool: PooledReleases, method: str) -> Estimate:
+    """Return the answers of releases without noise, whatever they would be estimated by."""
+    values = exact_counts(queries, pool.matrix, pool.answers)
+    return Estimate(
+        values=values,
+        variances=np.zeros(len(values)),
+        method=f"{method}, no noise",
+        claim=pool.claim,
+    )
+
+
 def agree_with_totals(
     matrix: Operator, answers: Array, class_totals: object, total: object
 ) -> bool:
@@ -317,13 +328,7 @@ def combine(releases: Release | Sequence[Release], workload: object) -> Estimate
     queries = checked_workload(workload)
     pool = pool_releases(releases)
     if pool.variance == 0:
-        values = exact_counts(queries, pool.matrix, pool.answers)
-        return Estimate(
-            values=values,
-            variances=np.zeros(len(values)),
-            method="least squares, no noise",
-            claim=pool.claim,
-        )
+        return exact_estimate(queries, pool, "least squares")
     values = determined_estimate(queries, pool.matrix, pool.answers)
     variances = pool.variance * recovered_squares(queries, pool.matrix)
     return Estimate(

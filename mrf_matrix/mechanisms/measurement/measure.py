@@ -129,10 +129,6 @@ class ReadyCounts(PrivateValue):
     def of(cls, counts: CellCounts | LeafCounts, matrix: Operator) -> "ReadyCounts":
         return cls(matrix, counts.sizes, counts.provenance, counts.answers(matrix))
 
-    @property
-    def n_classes(self) -> int:
-        return int(self.exact.shape[1])
-
     def answers(self, operator: Operator) -> Longs:
         if operator is not self.matrix:
             raise ValueError("the answers are ready for another strategy: expected that one.")
