@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from mrf_matrix.base.checks import PrivacyLeakWarning as PrivacyLeakWarning
     from mrf_matrix.base.file_format import FileFormat as FileFormat
     from mrf_matrix.base.provenance import Provenance as Provenance
-    from mrf_matrix.compilation.paths import path_matrix as path_matrix
-    from mrf_matrix.compilation.paths import path_matrix_from_codes as path_matrix_from_codes
-    from mrf_matrix.compilation.queries import prediction_workload as prediction_workload
-    from mrf_matrix.compilation.queries import query_matrix as query_matrix
+    from mrf_matrix.compilation.matrices import path_matrix as path_matrix
+    from mrf_matrix.compilation.matrices import path_matrix_from_codes as path_matrix_from_codes
+    from mrf_matrix.compilation.matrices import prediction_workload as prediction_workload
+    from mrf_matrix.compilation.matrices import query_matrix as query_matrix
     from mrf_matrix.datasets.registry import list_datasets as list_datasets
     from mrf_matrix.datasets.registry import load_dataset as load_dataset
     from mrf_matrix.domain.attribute import Attribute as Attribute

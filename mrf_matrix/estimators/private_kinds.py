@@ -11,14 +11,16 @@ from mrf_matrix.estimators.plan_fit import FitsByPlan
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.labels import LABELS, POOL
 from mrf_matrix.kinds.model import Kind
-from mrf_matrix.kinds.naive_bayes import (
+from mrf_matrix.kinds.tables import (
+    ADDITIVE,
     NAIVE_BAYES,
+    TABLES,
     NaiveBayesPlan,
     checked_alpha,
     naive_bayes_plan,
+    scale_of,
     with_smoothing,
 )
-from mrf_matrix.kinds.tables import ADDITIVE, TABLES, scale_of
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.planning.auto.plan import claim_of, plan_of_claim
 from mrf_matrix.planning.auto.pooled_plan import PooledPlan

@@ -34,9 +34,13 @@ from mrf_matrix.files.container import (
     write_container,
 )
 from mrf_matrix.files.release_record import check_covered
+from mrf_matrix.kinds.labels import LABELS, POOL
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan
-from mrf_matrix.kinds.model import Model, learn
-from mrf_matrix.kinds.registry import KINDS
+from mrf_matrix.kinds.model import Kind, Model, learn
+from mrf_matrix.kinds.multinomial import MULTINOMIAL
+from mrf_matrix.kinds.private import PRIVATE
+from mrf_matrix.kinds.tables import ADDITIVE, NAIVE_BAYES, TABLES
+from mrf_matrix.kinds.two_stage import TWO_STAGE
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
 from mrf_matrix.release.plan import RecordedTranscript
@@ -52,6 +56,11 @@ KEYS = {
 }  # fmt: skip
 MOST_ANSWERS, MOST_NOTES, MOST_CLASSES = 2**40, 100, 2**16
 
+ALL = (
+    PRIVATE, TABLES, ADDITIVE, LABELS, POOL, NAIVE_BAYES, MATRIX, MULTINOMIAL, TWO_STAGE,
+)  # fmt: skip
+KINDS: dict[str, Kind] = {one.name: one for one in ALL}
+
 
 def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a model.
@@ -60,8 +69,8 @@ def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
     """
     if type(KINDS.get(model.kind.name)) is not type(model.kind):  # a copy's kind is a copy
         raise FieldError(
-            f"kind {model.kind.name!r} is not one of mrf_matrix.kinds.registry, so that no file of "
-            f"it would be read: expected pickle, or an entry there."
+            f"kind {model.kind.name!r} is not one of KINDS in mrf_matrix.files.model_file, so that "
+            f"no file of it would be read: expected pickle, or an entry there."
         )
     plan, arrays = model.kind.to_dict(model.plan), model.kind.arrays(model.plan)
     told = model.transcript.to_record(model.kind.announced_to_dict)

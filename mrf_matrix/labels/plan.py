@@ -27,8 +27,7 @@ from mrf_matrix.forests.label_tree import (
 from mrf_matrix.mechanisms.budget import checked_neighboring
 from mrf_matrix.mechanisms.measurement.mechanism import LARGEST_FLOAT, choice_signal
 from mrf_matrix.release.step_table import StepTable, share_of
-from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
-from mrf_matrix.residual.step import CHOICES, ResidualStep
+from mrf_matrix.residual.step import ASSUMED_RECORDS, CHOICES, Budget, ResidualStep
 
 FLAT, DEEP, DEEPEST = 2, 3, 4
 """Cuts that a record is asked for in the first round: four cells, eight, or sixteen."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, NamedTuple
 
@@ -13,10 +14,10 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.forests.export import condition
 from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ResidualPosterior
 from mrf_matrix.posterior.effects import Term, terms
 from mrf_matrix.posterior.whole_effects import EffectBand, effect_of
-from mrf_matrix.reports.guarantee import Facts
 from mrf_matrix.reports.page import Section, bars, budget_bar, effect_strip
 from mrf_matrix.reports.privacy_report import (
     Measurement,
@@ -25,6 +26,27 @@ from mrf_matrix.reports.privacy_report import (
     range_of_names,
     stated_budget,
 )
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the sentences of a page follow from."""
+
+    claim: Claim
+    public: tuple[str, ...] = ()
+    follows_choices: bool = False  # whether something was chosen from the records, privately
+    from_file: bool = False
+
+    @property
+    def has_public_base(self) -> bool:
+        """Whether nothing that it rests on was read off records, or is of unknown origin."""
+        return not self.claim.provenance.read_off | self.claim.provenance.unknown
+
+    @property
+    def rests_on_others(self) -> bool:
+        """Whether it adds up charges of several fits."""
+        return len(self.claim.spendings) > 1
+
 
 MOST = 60
 LAPLACE_WIDTH, GAUSSIAN_WIDTH = log(20) / sqrt(2), 1.96

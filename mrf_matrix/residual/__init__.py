@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from mrf_matrix.residual.sequence import ResidualPlan as ResidualPlan
     from mrf_matrix.residual.sequence import residual_budget as residual_budget
     from mrf_matrix.residual.sequence import residual_plan as residual_plan
-    from mrf_matrix.residual.settings import ResidualSettings as ResidualSettings
-    from mrf_matrix.residual.settings import residual_signal as residual_signal
-    from mrf_matrix.residual.settings import suits_residual_forest as suits_residual_forest
     from mrf_matrix.residual.step import PairSteps as PairSteps
+    from mrf_matrix.residual.step import ResidualSettings as ResidualSettings
     from mrf_matrix.residual.step import ResidualStep as ResidualStep
+    from mrf_matrix.residual.step import residual_signal as residual_signal
+    from mrf_matrix.residual.step import suits_residual_forest as suits_residual_forest
 
 __getattr__, __dir__, __all__ = front_door(__name__)

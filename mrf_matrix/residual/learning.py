@@ -26,8 +26,7 @@ from mrf_matrix.posterior import (
 )
 from mrf_matrix.residual.questions import StepQuestions
 from mrf_matrix.residual.sequence import ResidualPlan, largest_pair
-from mrf_matrix.residual.settings import SHARES_SIGNAL
-from mrf_matrix.residual.step import FirstPass, PairSteps, ResidualStep
+from mrf_matrix.residual.step import SHARES_SIGNAL, FirstPass, PairSteps, ResidualStep
 
 Attributes = tuple[int, ...]
 

@@ -11,17 +11,21 @@ from mrf_matrix.base.checks import shorten
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budget import checked_neighboring, claiming_budgets
 from mrf_matrix.release.step_table import StepTable, share_of
-from mrf_matrix.residual.settings import (
+from mrf_matrix.residual.step import (
     ASSUMED_RECORDS,
     Budget,
+    FirstPass,
+    Kind,
+    PairSteps,
+    ResidualPass,
     ResidualSettings,
+    ResidualStep,
     n_pair_tables,
     n_passes,
     residual_signal,
     settings_for,
     table_shares,
 )
-from mrf_matrix.residual.step import FirstPass, Kind, PairSteps, ResidualPass, ResidualStep
 
 LARGEST_PAIR, OF_SEVERAL = 400, 64
 """Most cells of a pair that may be chosen: of two classes, and at least of any number of them."""

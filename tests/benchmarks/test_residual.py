@@ -34,7 +34,7 @@ from mrf_matrix.release.curator import Live
 from mrf_matrix.residual import ResidualSettings, residual_plan, suits_residual_forest
 from mrf_matrix.residual.learning import learn_additive
 from mrf_matrix.residual.questions import StepQuestions
-from mrf_matrix.residual.settings import GAUSSIAN, PURE
+from mrf_matrix.residual.step import GAUSSIAN, PURE
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-6

@@ -43,8 +43,7 @@ from mrf_matrix.forests.growth.level import count_right
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon
 from mrf_matrix.release.plan import Data, Deferred, FewOptions, Plan
-from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
-from mrf_matrix.residual.step import ResidualStep
+from mrf_matrix.residual.step import ASSUMED_RECORDS, Budget, ResidualStep
 
 # Screening ---------------------------------------------------------------------------------------
 

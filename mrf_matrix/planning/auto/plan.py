@@ -46,8 +46,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.signal_to_noise import Verdict, verdict_of
 from mrf_matrix.release.step_table import Amount, AnnouncedStep, StepTable
 from mrf_matrix.residual.sequence import ResidualPlan, residual_plan, sequence_budget
-from mrf_matrix.residual.settings import Budget
-from mrf_matrix.residual.step import ResidualStep
+from mrf_matrix.residual.step import Budget, ResidualStep
 
 ForestPlan = Plan | ResidualPlan | LabelPlan | PooledPlan
 

@@ -20,7 +20,7 @@ from mrf_matrix.planning.plans.cost import (
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual import ResidualPlan, residual_plan
-from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
+from mrf_matrix.residual.step import ASSUMED_RECORDS, Budget
 
 LARGEST_SHARE, CLEAR_SIGNAL, CLEAR_OF_SEVERAL = Fraction(1, 2), 500, 2000
 """Of the budget, for the tree, and the signal from which more gains it little; the second of

@@ -38,7 +38,7 @@ from mrf_matrix.planning.auto.choices import (
 )
 from mrf_matrix.planning.plans.block_design import MOST_CELLS, choose_blocks
 from mrf_matrix.residual.sequence import most_codes
-from mrf_matrix.residual.settings import ASSUMED_RECORDS, RESIDUAL_SIGNAL, Budget, residual_signal
+from mrf_matrix.residual.step import ASSUMED_RECORDS, RESIDUAL_SIGNAL, Budget, residual_signal
 
 Measured = Literal["tables", "additive", "labels", "pool", "additive pool"]
 """What is measured: tables at once, tables of residuals, a tree of labels, or such a tree beside

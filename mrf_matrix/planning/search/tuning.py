@@ -15,7 +15,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.planning.plain_values import RunFile, key_of, plain, plain_figures
 from mrf_matrix.planning.plans.plan_kind import KINDS, PlanKind, kinds_named
 from mrf_matrix.residual.sequence import most_codes, sequence_budget
-from mrf_matrix.residual.settings import suits_residual_forest
+from mrf_matrix.residual.step import suits_residual_forest
 
 Space = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 

@@ -127,7 +127,7 @@ def test_it_is_judged_and_its_memory_is_asked_before_it_is_paid_for():
 
 def test_no_file_is_written_that_nobody_reads(tmp_path):
     model = OneRuleClassifier(DOMAIN, epsilon=20, attribute=1).fit(X, Y)
-    with pytest.raises(ModelFileError, match="registry"):
+    with pytest.raises(ModelFileError, match="one of KINDS in"):
         save_model(model, tmp_path / "m")
     assert not list(tmp_path.iterdir())
 

@@ -44,7 +44,7 @@ from mrf_matrix.mechanisms.measurement.mechanism import choice_signal
 from mrf_matrix.planning.plans.signal_to_noise import verdict_of
 from mrf_matrix.posterior.effects import terms
 from mrf_matrix.release.curator import Live
-from mrf_matrix.residual.settings import ASSUMED_RECORDS
+from mrf_matrix.residual.step import ASSUMED_RECORDS
 
 DOMAIN = Domain.from_sizes([4, 3, 5, 2, 6], n_classes=2)
 BUDGETS = [PureDP(Fraction(1, 7)), PureDP(0.3), PureDP(2), ZCDP(Fraction(1, 130)), ZCDP(0.7)]

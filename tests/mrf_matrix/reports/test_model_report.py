@@ -30,8 +30,7 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
 )
 from mrf_matrix.reports import ReportPage, Section, domain_hash, ledger_report, model_report
-from mrf_matrix.reports.guarantee import odds
-from mrf_matrix.reports.model_page import report_facts
+from mrf_matrix.reports.model_page import odds, report_facts
 from mrf_matrix.reports.model_sections import (
     AGREEMENT_TITLE,
     BESIDE,

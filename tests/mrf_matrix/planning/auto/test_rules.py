@@ -27,7 +27,7 @@ from mrf_matrix.planning.auto.pooled_plan import (
 )
 from mrf_matrix.planning.auto.rules import UNDER_ZCDP, row_for
 from mrf_matrix.residual.sequence import MOST_CODES
-from mrf_matrix.residual.settings import ASSUMED_RECORDS
+from mrf_matrix.residual.step import ASSUMED_RECORDS
 
 TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
 """Budgets that label at a rate of a tenth: n records have a signal of n / 10, and of n / 4."""

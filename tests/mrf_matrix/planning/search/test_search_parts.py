@@ -16,7 +16,7 @@ from mrf_matrix.planning import ExpectedLoss, Trial, default_space, tune
 from mrf_matrix.planning.plain_values import key_of, plain
 from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch
 from mrf_matrix.planning.search.tuning import AUTO, auto_kinds, rank_trials
-from mrf_matrix.residual.settings import RESIDUAL_SIGNAL
+from mrf_matrix.residual.step import RESIDUAL_SIGNAL
 from strategies import select
 from strategies.operators import Dense, Identity
 
