@@ -6,7 +6,6 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.plotting.matrices import MatrixDisplay as MatrixDisplay
-    from mrf_matrix.plotting.matrices import NoiseDisplay as NoiseDisplay
     from mrf_matrix.plotting.matrices import TreeDisplay as TreeDisplay
     from mrf_matrix.plotting.models import AccuracyDisplay as AccuracyDisplay
     from mrf_matrix.plotting.models import EffectDisplay as EffectDisplay
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from mrf_matrix.plotting.plans import CellSensitivityDisplay as CellSensitivityDisplay
     from mrf_matrix.plotting.plans import ErrorCurveDisplay as ErrorCurveDisplay
     from mrf_matrix.plotting.plans import LeafErrorDisplay as LeafErrorDisplay
+    from mrf_matrix.plotting.strategies import NoiseDisplay as NoiseDisplay
     from mrf_matrix.plotting.strategies import ParetoDisplay as ParetoDisplay
     from mrf_matrix.plotting.strategies import RowErrorDisplay as RowErrorDisplay
     from mrf_matrix.plotting.strategies import StrategyBoundDisplay as StrategyBoundDisplay

@@ -1,4 +1,4 @@
-"""Pictures of matrices: T, Q, W, A, A⁺, W A⁺, where noise lands, and trees."""
+"""Pictures of matrices: T, Q, W, A, A⁺, W A⁺, and of trees."""
 
 from __future__ import annotations  # help() shows the names of types, not all they stand for
 
@@ -16,33 +16,28 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.export import condition
 from mrf_matrix.planning import Plan
-from mrf_matrix.plotting.strategies import common_norm
 from mrf_matrix.plotting.style import (
     COLOURS,
     DIVERGING,
     GREY,
-    HEAT,
-    UNITS,
-    UNKNOWN,
+    MOST_NUMBERS,
+    MOST_WORDS,
     UNSIGNED,
     Display,
     add_colour_bar,
     check_index,
     literal_text,
     load_pyplot,
-    text_colour,
+    row_words,
+    rows_have_words,
 )
 from strategies import Strategy
-from strategies.operators import Identity, MatrixLike, Operator, as_operator
+from strategies.operators import MatrixLike, Operator, as_operator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_ENTRIES = 8_000_000
-MOST_WORDS = 24
-"""Most rows or cells that are labelled in words."""
-MOST_NUMBERS = 8
-"""Rows and columns of a matrix whose entries are written on it."""
 FAINT = 1e-9
 """Of the largest entry: less is rounding, which has no sign."""
 MOST_PIXELS = 400
@@ -116,7 +111,7 @@ class MatrixDisplay:
         self.matrices = {name: one.to_dense() for name, one in operators.items()}
         self.sides = {name: _sides(name, one) for name, one in operators.items()}
         self.sides |= dict(axes or {})
-        self.rows = {name: _row_words(one) for name, one in operators.items()}
+        self.rows = {name: row_words(one) for name, one in operators.items()}
         # rows of one kind are those of other matrices too; plain rows of two matrices are not
         words_of_rows = {self.sides[name][0]: rows for name, rows in self.rows.items() if rows}
         words_of_rows.pop(UNKNOWN_SIDES[0], None)
@@ -218,15 +213,7 @@ def _sides(title: str, matrix: Operator) -> tuple[str, str]:
     letter = title.split("=")[0].split(",")[0].strip()
     if letter in SIDES:
         return SIDES[letter]
-    is_forest = bool(matrix.shape[0]) and all(
-        matrix.take_rows(np.zeros(1, dtype=np.int64)).row_words()
-    )
-    return ("leaf", "cell") if is_forest else UNKNOWN_SIDES
-
-
-def _row_words(matrix: Operator) -> list[str]:
-    words = matrix.row_words() if matrix.shape[0] <= MOST_WORDS else []
-    return words if all(words) else []
+    return ("leaf", "cell") if rows_have_words(matrix) else UNKNOWN_SIDES
 
 
 Drawn = tuple[dict[str, MatrixLike], dict[str, tuple[str, str]], dict[str, list[str]]]
@@ -301,72 +288,6 @@ def _plan_matrices(plan: Plan, ensemble: int) -> Drawn:
         "A⁺": (cell, "measurement"),
     }
     return found, sides, words
-
-
-class NoiseDisplay(Display):
-    """Where noise lands: the variance of every query, or of every cell, by strategy.
-
-    Parameters
-    ----------
-    errors : mapping of str to ndarray
-        ``||A||² ||(W A⁺)_r||²`` of every row, by the strategies' names.
-    norm : {"l1", "l2"}
-    rows : str, default="query"
-        What a row is.
-    words : sequence of str, optional
-        What each row is, where they are few.
-    """
-
-    figsize = (7.2, 3.6)
-
-    def __init__(
-        self, errors: Mapping[str, Array], norm: str, rows: str = "query", words: Sequence[str] = ()
-    ) -> None:
-        lengths = {len(one) for one in errors.values()}
-        if len(lengths) != 1:
-            raise ValueError(f"errors of {sorted(lengths)} rows: expected some, all of one length.")
-        self.errors, self.norm, self.rows, self.words = dict(errors), norm, rows, list(words)
-
-    @classmethod
-    def from_strategies(
-        cls,
-        strategies: Mapping[str, Strategy],
-        workload: MatrixLike,
-        *,
-        rows: str | None = None,
-        ax: Axes | None = None,
-    ) -> Self:
-        """Draw the errors of a workload's rows; with the identity as workload those of cells."""
-        norm = common_norm(strategies)
-        asked = as_operator(workload, "workload")
-        errors = {name: one.row_errors(asked) for name, one in strategies.items()}
-        if rows is None:
-            rows = "cell" if isinstance(asked, Identity) else _sides("", asked)[0]
-            rows = "query" if rows == UNKNOWN_SIDES[0] else rows
-        return cls(errors, norm, rows, _row_words(asked)).plot(ax=ax)
-
-    def _draw(self, ax: Axes) -> None:
-        table = np.array(list(self.errors.values()))
-        known = np.isfinite(table)
-        image = ax.imshow(
-            np.where(known, table, np.nan), cmap=HEAT, vmin=0.0, aspect="auto",
-            interpolation="nearest",
-        )  # fmt: skip
-        ax.set_facecolor(UNKNOWN)
-        ax.set_yticks(range(len(table)), [literal_text(name) for name in self.errors])
-        ax.set_xlabel(self.rows + ("" if known.all() else "; grey: not determined"))
-        ax.xaxis.set_major_locator(load_pyplot().MaxNLocator(integer=True))
-        if self.words:
-            said = [literal_text(one) for one in self.words]
-            ax.set_xticks(range(len(said)), said, rotation=90, fontsize=7)
-        if table.shape[1] <= MOST_NUMBERS:
-            most = table[known].max(initial=0.0) or 1.0
-            for (row, column), error in np.ndenumerate(table):
-                colour = text_colour(error / most) if known[row, column] else "black"
-                words = f"{error:.3g}" if known[row, column] else "–"
-                ax.text(column, row, words, color=colour, fontsize=8, ha="center", va="center")
-        ax.set_title("where noise lands", fontsize=10)
-        add_colour_bar(image, ax, f"variance of a {self.rows} ({UNITS[self.norm]})")
 
 
 MOST_LEAVES = 40

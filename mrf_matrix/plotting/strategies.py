@@ -1,9 +1,9 @@
-"""Pictures of strategies: errors with their bound, and a search's designs."""
+"""Pictures of strategies: errors with their bound, where noise lands, and a search's designs."""
 
 from __future__ import annotations  # help() shows the names of types, not all they stand for
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -12,17 +12,25 @@ from mrf_matrix.planning import Plan, Tuning
 from mrf_matrix.plotting.style import (
     COLOURS,
     GREY,
+    HEAT,
     MARKERS,
+    MOST_NUMBERS,
     UNITS,
+    UNKNOWN,
     Display,
+    add_colour_bar,
     check_index,
     draw_worst_first,
     literal_text,
+    load_pyplot,
+    row_words,
+    rows_have_words,
+    text_colour,
     tidy_axes,
 )
 from mrf_matrix.study import Comparison
 from strategies import Strategy
-from strategies.operators import MatrixLike, Norm
+from strategies.operators import Identity, MatrixLike, Norm, as_operator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -246,6 +254,72 @@ class RowErrorDisplay(Display):
         ax.set_title(literal_text(self.title), fontsize=10)
         tidy_axes(ax)
         ax.legend(frameon=False, fontsize=9)
+
+
+class NoiseDisplay(Display):
+    """Where noise lands: the variance of every query, or of every cell, by strategy.
+
+    Parameters
+    ----------
+    errors : mapping of str to ndarray
+        ``||A||² ||(W A⁺)_r||²`` of every row, by the strategies' names.
+    norm : {"l1", "l2"}
+    rows : str, default="query"
+        What a row is.
+    words : sequence of str, optional
+        What each row is, where they are few.
+    """
+
+    figsize = (7.2, 3.6)
+
+    def __init__(
+        self, errors: Mapping[str, Array], norm: str, rows: str = "query", words: Sequence[str] = ()
+    ) -> None:
+        lengths = {len(one) for one in errors.values()}
+        if len(lengths) != 1:
+            raise ValueError(f"errors of {sorted(lengths)} rows: expected some, all of one length.")
+        self.errors, self.norm, self.rows, self.words = dict(errors), norm, rows, list(words)
+
+    @classmethod
+    def from_strategies(
+        cls,
+        strategies: Mapping[str, Strategy],
+        workload: MatrixLike,
+        *,
+        rows: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the errors of a workload's rows; with the identity as workload those of cells."""
+        norm = common_norm(strategies)
+        asked = as_operator(workload, "workload")
+        errors = {name: one.row_errors(asked) for name, one in strategies.items()}
+        if rows is None:
+            rows = "leaf" if rows_have_words(asked) else "query"
+            rows = "cell" if isinstance(asked, Identity) else rows
+        return cls(errors, norm, rows, row_words(asked)).plot(ax=ax)
+
+    def _draw(self, ax: Axes) -> None:
+        table = np.array(list(self.errors.values()))
+        known = np.isfinite(table)
+        image = ax.imshow(
+            np.where(known, table, np.nan), cmap=HEAT, vmin=0.0, aspect="auto",
+            interpolation="nearest",
+        )  # fmt: skip
+        ax.set_facecolor(UNKNOWN)
+        ax.set_yticks(range(len(table)), [literal_text(name) for name in self.errors])
+        ax.set_xlabel(self.rows + ("" if known.all() else "; grey: not determined"))
+        ax.xaxis.set_major_locator(load_pyplot().MaxNLocator(integer=True))
+        if self.words:
+            said = [literal_text(one) for one in self.words]
+            ax.set_xticks(range(len(said)), said, rotation=90, fontsize=7)
+        if table.shape[1] <= MOST_NUMBERS:
+            most = table[known].max(initial=0.0) or 1.0
+            for (row, column), error in np.ndenumerate(table):
+                colour = text_colour(error / most) if known[row, column] else "black"
+                words = f"{error:.3g}" if known[row, column] else "–"
+                ax.text(column, row, words, color=colour, fontsize=8, ha="center", va="center")
+        ax.set_title("where noise lands", fontsize=10)
+        add_colour_bar(image, ax, f"variance of a {self.rows} ({UNITS[self.norm]})")
 
 
 FIGURES = {

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -169,3 +171,20 @@ def check_index(name: str, value: int, count: int) -> None:
 def text_colour(level: float) -> str:
     """Return the colour of text that is readable on a heat map's level, 0 to 1."""
     return "white" if level < 0.6 else "black"
+
+
+MOST_WORDS = 24
+"""Most rows or cells of a matrix that are labelled in words."""
+MOST_NUMBERS = 8
+"""Rows and columns of a matrix whose entries are written on it."""
+
+
+def rows_have_words(matrix: Any) -> bool:
+    """Tell whether an operator's rows say in words what they are, as those of a forest do."""
+    return matrix.shape[0] > 0 and all(matrix.take_rows(np.zeros(1, dtype=np.int64)).row_words())
+
+
+def row_words(matrix: Any) -> list[str]:
+    """Return what each row of an operator is, where they say it and are few."""
+    words: list[str] = matrix.row_words() if matrix.shape[0] <= MOST_WORDS else []
+    return words if all(words) else []
