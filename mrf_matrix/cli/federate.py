@@ -14,7 +14,6 @@ from mrf_matrix import federated, mechanisms, planning, study
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit import check_is_public, domain_with_target
 from mrf_matrix.cli.paid_release import Rescue, check_output, rescue_on_error
 from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
 from mrf_matrix.datasets import Dataset, load_dataset
@@ -77,11 +76,14 @@ def simulate(
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
     records = load_dataset(
-        data, domain_with_target(domain_file, target), extra="ignore", file_format=file_format
+        data,
+        options.domain_with_target(domain_file, target),
+        extra="ignore",
+        file_format=file_format,
     )
     note_ignored(data, records.domain, file_format)
     if output is not None:
-        check_is_public(records.domain, output)
+        options.check_is_public(records.domain, output)
     parts, names = split_parties(records, by)
     made = plan_federation(records.domain, len(parts), settings)
     network = network_with_dropouts(len(parts), settings)
@@ -203,7 +205,10 @@ def forests(
     if by is not None:
         options.refuse_options(("clients", "chunks"), "--by, whose categories are the parties")
     records = load_dataset(
-        data, domain_with_target(domain_file, target), extra="ignore", file_format=file_format
+        data,
+        options.domain_with_target(domain_file, target),
+        extra="ignore",
+        file_format=file_format,
     )
     note_ignored(data, records.domain, file_format)
     owner = None if by is None else records.codes[:, attribute_index(records, by)]

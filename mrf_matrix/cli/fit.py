@@ -1,7 +1,6 @@
 """`mrf-matrix fit`: one private release from a file of records, as a model file."""
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -120,8 +119,8 @@ def command(
         loses=", and what it released cannot be released again without budget",
         reads=(data, domain_file, ledger_file),
     )
-    domain = domain_with_target(domain_file, target)
-    check_is_public(domain, output)
+    domain = options.domain_with_target(domain_file, target)
+    options.check_is_public(domain, output)
     ledger = None if ledger_file is None else mrf_matrix.PrivacyLedger.open(ledger_file)
     model = options.make_classifier(settings, ledger)
     if (
@@ -211,33 +210,3 @@ def fit_file(
         else:
             records = load_dataset(data, domain, extra="ignore", file_format=file_format)
             model.set_params(domain=records.domain).fit(records.X, records.y)
-
-
-def check_is_public(domain: "Domain | None", output: Path) -> None:
-    """Refuse a domain over which nothing is private, before anything is drawn for a file."""
-    if domain is not None and domain.is_read_off:
-        raise click.ClickException(
-            f"--domain: it was read off records, so nothing over it is private and {output} would "
-            f"not be written. Expected a domain that was known before: `mrf-matrix domain new`."
-        )
-
-
-def domain_with_target(file: Path | None, target: str | None) -> "Domain | None":
-    if file is None:
-        if target is not None:
-            raise click.ClickException(
-                f"--target {target}: expected a --domain file to go with it."
-            )
-        return None
-    domain = Domain.load(file)
-    if target is None or (domain.target is not None and domain.target.name == target):
-        return domain
-    if domain.target is not None:
-        raise click.ClickException(
-            f"--target {target}: {file} has the target {domain.target.name!r} already."
-        )
-    if target not in domain.names:
-        raise click.ClickException(f"--target {target}: {file} has no attribute of that name.")
-    others = [name for name in domain.names if name != target]
-    attribute = next(one for one in domain.attributes if one.name == target)
-    return replace(domain.select(others), target=attribute)

@@ -90,6 +90,36 @@ def domain(help: str = "Domain file (JSON) of the records' files.") -> Decorator
     )
 
 
+def domain_with_target(file: Path | None, target: str | None) -> Domain | None:
+    if file is None:
+        if target is not None:
+            raise click.ClickException(
+                f"--target {target}: expected a --domain file to go with it."
+            )
+        return None
+    domain = Domain.load(file)
+    if target is None or (domain.target is not None and domain.target.name == target):
+        return domain
+    if domain.target is not None:
+        raise click.ClickException(
+            f"--target {target}: {file} has the target {domain.target.name!r} already."
+        )
+    if target not in domain.names:
+        raise click.ClickException(f"--target {target}: {file} has no attribute of that name.")
+    others = [name for name in domain.names if name != target]
+    attribute = next(one for one in domain.attributes if one.name == target)
+    return replace(domain.select(others), target=attribute)
+
+
+def check_is_public(domain: Domain | None, output: Path) -> None:
+    """Refuse a domain over which nothing is private, before anything is drawn for a file."""
+    if domain is not None and domain.is_read_off:
+        raise click.ClickException(
+            f"--domain: it was read off records, so nothing over it is private and {output} would "
+            f"not be written. Expected a domain that was known before: `mrf-matrix domain new`."
+        )
+
+
 def file_format() -> Decorator:
     """Add --separator, --decimal and --encoding of text files, passed on as one `file_format`.
 

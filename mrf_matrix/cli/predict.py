@@ -29,7 +29,7 @@ from mrf_matrix.datasets.files import (
 )
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import Outside, check_repeats
-from mrf_matrix.study.calibration import ProbabilityGrid
+from mrf_matrix.study.table_figures import ProbabilityGrid
 
 
 @click.command(name="predict")

@@ -30,8 +30,8 @@ from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 from mrf_matrix.release.curator import Live, StrategyStep
 from mrf_matrix.release.plan import PlanOfSteps
 from mrf_matrix.reports.attachments import EVALUATION
-from mrf_matrix.study.calibration import METRICS, ProbabilityGrid
-from mrf_matrix.study.table_figures import Figure, figures, grid_error
+from mrf_matrix.study.calibration import METRICS
+from mrf_matrix.study.table_figures import Figure, ProbabilityGrid, figures, grid_error
 from strategies.operators import Identity
 
 LABELS = METRICS | {"recall": "recall of {}", "precision": "precision of {}"}

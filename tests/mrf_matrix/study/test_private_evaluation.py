@@ -12,8 +12,7 @@ from sklearn import metrics
 from mrf_matrix import BatchPredictionClassifier, Domain, PrivacyLedger
 from mrf_matrix.mechanisms import BudgetError, DiscreteLaplace, PureDP, calibrate, count_cells
 from mrf_matrix.study import PrivateEvaluation, evaluate
-from mrf_matrix.study.calibration import ProbabilityGrid
-from mrf_matrix.study.table_figures import figures, grid_error
+from mrf_matrix.study.table_figures import ProbabilityGrid, figures, grid_error
 from strategies.operators import Identity
 
 
