@@ -60,7 +60,7 @@ def new_domain(
     target: str | None,
     told: tuple[str, ...],
     overwrite: bool,
-    file_format: "FileFormat",
+    file_format: FileFormat,
 ) -> None:
     """Write the domain FILE by questions, one a column.
 
@@ -108,7 +108,7 @@ def new_domain(
 @click.option("--n-records", type=click.IntRange(min=1), help="Public number of records.")
 @user_errors
 @options.file_format()
-def check(file: Path, data: Path | None, n_records: int | None, file_format: "FileFormat") -> None:
+def check(file: Path, data: Path | None, n_records: int | None, file_format: FileFormat) -> None:
     """Check the domain FILE, and the records of DATA against it: all problems at once.
 
     No value of a record is shown, nor how many there are. That a column does not fit is told of
@@ -219,7 +219,7 @@ def _ask_attribute(name: str) -> Any:
             click.echo(escape_controls(to_option_words(str(error)), keep="\n"))
 
 
-def _save_domain(domain: "Domain", file: Path) -> None:
+def _save_domain(domain: Domain, file: Path) -> None:
     domain.save(file)
     console().print(f"Written: {file}", soft_wrap=True)
     advise(domain)

@@ -50,7 +50,7 @@ def command(
     output: Path | None,
     overwrite: bool,
     as_json: bool,
-    file_format: "FileFormat",
+    file_format: FileFormat,
     **settings: Any,
 ) -> None:
     """Evaluate MODEL, a file from `mrf-matrix fit`, on the private test records of DATA.

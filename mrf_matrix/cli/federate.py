@@ -61,7 +61,7 @@ def simulate(
     domain_file: Path | None,
     target: str | None,
     by: str,
-    file_format: "FileFormat",
+    file_format: FileFormat,
     output: Path | None,
     overwrite: bool,
     as_json: bool,
@@ -75,13 +75,7 @@ def simulate(
     """
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
-    records = load_dataset(
-        data,
-        options.domain_with_target(domain_file, target),
-        extra="ignore",
-        file_format=file_format,
-    )
-    note_ignored(data, records.domain, file_format)
+    records = read_records(data, domain_file, target, file_format)
     if output is not None:
         options.check_is_public(records.domain, output)
     parts, names = split_parties(records, by)
@@ -100,6 +94,15 @@ def simulate(
         show(report_figures(made, found), names, by, output, as_json=as_json)
 
 
+def read_records(
+    data: str, domain_file: Path | None, target: str | None, file_format: FileFormat
+) -> Dataset:
+    domain = options.domain_with_target(domain_file, target)
+    records = load_dataset(data, domain, extra="ignore", file_format=file_format)
+    note_ignored(data, records.domain, file_format)
+    return records
+
+
 def show(
     report: dict[str, Any], names: list[str], by: str, output: Path | None, *, as_json: bool
 ) -> None:
@@ -115,14 +118,14 @@ def show(
         screen.print(f"Written: {output}", soft_wrap=True)
 
 
-def attribute_index(records: "Dataset", by: str) -> int:
+def attribute_index(records: Dataset, by: str) -> int:
     names = records.domain.names
     if by not in names:
         raise click.ClickException(f"--by {by}: expected an attribute, one of {names}.")
     return names.index(by)
 
 
-def split_parties(records: "Dataset", by: str) -> "tuple[list[mechanisms.CellCounts], list[str]]":
+def split_parties(records: Dataset, by: str) -> "tuple[list[mechanisms.CellCounts], list[str]]":
     domain, place = records.domain, attribute_index(records, by)
     codes, labels = domain.encode(records.X), domain.encode_target(records.y)
     parts = [
@@ -133,7 +136,7 @@ def split_parties(records: "Dataset", by: str) -> "tuple[list[mechanisms.CellCou
 
 
 def plan_federation(
-    domain: "Domain", parties: int, settings: dict[str, Any]
+    domain: Domain, parties: int, settings: dict[str, Any]
 ) -> "planning.FederatedPlan":
     asked = {name: value for name, value in settings.items() if name != "vanish"}
     if asked["kind"] != "matrix":
@@ -188,7 +191,7 @@ def forests(
     domain_file: Path | None,
     target: str | None,
     by: str | None,
-    file_format: "FileFormat",
+    file_format: FileFormat,
     clients: int,
     chunks: int | None,
     n_trees: int,
@@ -204,13 +207,7 @@ def forests(
     """
     if by is not None:
         options.refuse_options(("clients", "chunks"), "--by, whose categories are the parties")
-    records = load_dataset(
-        data,
-        options.domain_with_target(domain_file, target),
-        extra="ignore",
-        file_format=file_format,
-    )
-    note_ignored(data, records.domain, file_format)
+    records = read_records(data, domain_file, target, file_format)
     owner = None if by is None else records.codes[:, attribute_index(records, by)]
     model = mrf_matrix.FederatedForestClassifier(
         Domain.from_sizes(records.domain.sizes, records.domain.n_classes),

@@ -96,7 +96,7 @@ def command(
     strict: bool,
     purpose: str | None,
     as_json: bool,
-    file_format: "FileFormat",
+    file_format: FileFormat,
     **settings: Any,
 ) -> None:
     """Train a private forest on DATA and write it to a model file.
@@ -185,8 +185,8 @@ def show(
 def fit_file(
     model: Any,
     data: str,
-    domain: "Domain | None",
-    file_format: "FileFormat",
+    domain: Domain | None,
+    file_format: FileFormat,
     *,
     quiet: bool,
     held: bool = False,

@@ -1,6 +1,7 @@
 """Options that several subcommands share, their types, and the kinds that they name."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -321,7 +322,7 @@ def holds_records(settings: Mapping[str, Any]) -> bool:
 
 
 def ledger_request(
-    model: Any, settings: Mapping[str, Any], domain: "Domain | None"
+    model: Any, settings: Mapping[str, Any], domain: Domain | None
 ) -> "mrf_matrix.PureDP | mrf_matrix.ZCDP | None":
     """Return what a fit will ask of a ledger, if that is known before the records are read.
 
@@ -336,9 +337,7 @@ def ledger_request(
     return budget
 
 
-def read_records(
-    data: str, domain: "Domain", file_format: "FileFormat"
-) -> tuple[dict[str, Any], Any]:
+def read_records(data: str, domain: Domain, file_format: FileFormat) -> tuple[dict[str, Any], Any]:
     import numpy as np
 
     files = streams.data_files(Path(data))

@@ -90,7 +90,7 @@ def command(
     abstain: float | None,
     threshold: float | None,
     outside: "Outside",
-    file_format: "FileFormat",
+    file_format: FileFormat,
 ) -> None:
     """Predict the classes of DATA with MODEL, a file from `mrf-matrix fit`.
 
@@ -149,7 +149,7 @@ def check_threshold(threshold: float | None, n_classes: int, abstain: float | No
 
 
 def columns_to_keep(
-    data: str, keep: Sequence[str], made: Sequence[str], file_format: "FileFormat"
+    data: str, keep: Sequence[str], made: Sequence[str], file_format: FileFormat
 ) -> dict[str, Sequence[object]]:
     """Return columns of a file as they stand there, in its order; none has a name of `made`."""
     if not keep:
@@ -187,7 +187,7 @@ def write_columns(columns: Mapping[str, Sequence[object]], output: Path | None) 
         write_text(text.getvalue(), output)
 
 
-def read_columns(data: str, domain: "Domain", file_format: "FileFormat") -> Any:
+def read_columns(data: str, domain: Domain, file_format: FileFormat) -> Any:
     if not is_data_file(data):
         return load_dataset(data, domain).X
     found = read_file(data, replace(domain, target=None), file_format)

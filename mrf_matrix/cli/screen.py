@@ -57,13 +57,13 @@ def note(line: str) -> None:
         console(stderr=True).print(line, soft_wrap=True)
 
 
-def advise(domain: "Domain", n_records: int | None = None, noise: float | None = None) -> None:
+def advise(domain: Domain, n_records: int | None = None, noise: float | None = None) -> None:
     """Print advice on wide columns to standard error."""
     for line in wide_columns(domain.attributes, n_records, noise):
         note(f"Note: {line}")
 
 
-def note_ignored(data: str, domain: "Domain", file_format: "FileFormat | None" = None) -> None:
+def note_ignored(data: str, domain: Domain, file_format: FileFormat | None = None) -> None:
     """Name the columns of a file that its domain has no use for, an identifier say.
 
     Where the file lacks a column of the domain nothing is said: it may have no header, and its

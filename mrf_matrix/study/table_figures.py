@@ -1,6 +1,6 @@
 r"""A public grid of probabilities, and figures of a table of counts over it, under known noise.
 
-All figures are of the forecast whose probabilities are rounded to the midpoints of their bins, so that a
+All are of the forecast whose probabilities are rounded to the midpoints of their bins, so that a
 table without noise gives just what scikit-learn gives of that forecast.
 
 Intervals are from draws of the table's noise law. With ``m`` the figure of the noisy table, a draw
