@@ -28,7 +28,7 @@ from mrf_matrix.forests import Forest, MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import Partition
 from mrf_matrix.forests.growth.level import LABEL_SCORES, label_rate
 from mrf_matrix.forests.growth.private import SCORES
-from mrf_matrix.kinds.model import Kind, learn
+from mrf_matrix.kinds.model import Kind, Model
 from mrf_matrix.kinds.multinomial import (
     MULTINOMIAL,
     MultinomialPlan,
@@ -163,7 +163,7 @@ class MultinomialForestClassifier(ReleaseParameters, LearnedForestClassifier):
             plan, EncodedRecords(self.domain_, codes, labels), partial(pay, bill), self.noise,
             noise_stream(self.noise, bill.noise_state), provenance=bill.provenance,
         )  # fmt: skip
-        self.model_ = learn(MULTINOMIAL, plan, curator)
+        self.model_ = Model(MULTINOMIAL, *curator.learn(MULTINOMIAL))
         self._keep(self.model_.posterior.forest, self.model_.posterior.labels)
         return self
 

@@ -30,7 +30,7 @@ from mrf_matrix.estimators.record_source import (
     hold_data,
 )
 from mrf_matrix.forests import Forest
-from mrf_matrix.kinds.model import Kind, learn
+from mrf_matrix.kinds.model import Kind, Model
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.ledger.payers import BudgetRequest, budget_request, noise_stream, pay
@@ -150,7 +150,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
 
     def _release_of(self, kind: Kind, curator: Live, bill: BudgetRequest) -> Self:
         try:
-            self.model_ = learn(kind, curator.plan, curator)
+            self.model_ = Model(kind, *curator.learn(kind))
         except BaseException as error:
             if curator.is_paid:
                 told, can_go_on = curator.transcript, curator.can_go_on
@@ -243,7 +243,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
         known = [plan.provenance, domain_provenance(self.domain)]
         taken = self._plan_of_parties(plan.measured(releases))
         told = PartyReleases(taken, [one.resting_on(*known) for one in releases])
-        self.model_ = learn(self._kind, taken, told)
+        self.model_ = Model(self._kind, *told.learn(self._kind))
         return self
 
     def _plan_of_parties(self, plan: Any) -> Any:

@@ -36,7 +36,7 @@ from mrf_matrix.files.container import (
 from mrf_matrix.files.release_record import check_covered
 from mrf_matrix.kinds.labels import LABELS, POOL
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan
-from mrf_matrix.kinds.model import Kind, Model, learn
+from mrf_matrix.kinds.model import Kind, Model
 from mrf_matrix.kinds.multinomial import MULTINOMIAL
 from mrf_matrix.kinds.private import PRIVATE
 from mrf_matrix.kinds.tables import ADDITIVE, NAIVE_BAYES, TABLES
@@ -152,7 +152,7 @@ def model_of(container: Container) -> Model:
         raise FieldError("digest: plan and outcomes are not those that were written.")
     check_covered(Claim(recorded.provenance), plan.budget, plan.neighboring, recorded.noise)
     with np.errstate(all="ignore"):  # what overflows is found below
-        model = learn(kind, plan, Replay(plan, recorded))
+        model = Model(kind, *Replay(plan, recorded).learn(kind))
         _check_finite(model)
     notes = tuple(line_of_text(one, "notes") for one in list_of(data["notes"], "notes", MOST_NOTES))
     return replace(model, notes=notes)

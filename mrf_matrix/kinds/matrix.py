@@ -28,7 +28,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.forests.assembly import checked_forest
 from mrf_matrix.forests.ensembles import Ensemble, distinct_queries, public_queries
 from mrf_matrix.forests.nodes import ARRAYS
-from mrf_matrix.kinds.model import Fetch, Kind, Model, PlanFields, Sizes, learn
+from mrf_matrix.kinds.model import Fetch, Kind, Model, PlanFields, Sizes
 from mrf_matrix.mechanisms import CellCounts, Release, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
@@ -339,7 +339,7 @@ def model_of_release(
     plan = MatrixPlan(
         domain, kind, parts, queries, often, domain.n_classes, None, 0.0, shrinkage=shrinkage
     )
-    return learn(MATRIX, plan, PartyReleases(plan, [release]))
+    return Model(MATRIX, *PartyReleases(plan, [release]).learn(MATRIX))
 
 
 # Files -------------------------------------------------------------------------------------------

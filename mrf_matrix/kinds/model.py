@@ -198,7 +198,7 @@ def plan_fields(data: JsonObject, domain: Domain) -> PlanFields:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """What was released of a plan, and what follows."""
+    """What was released of a plan, and what follows: ``Model(kind, *curator.learn(kind))``."""
 
     kind: Kind
     plan: Any
@@ -251,18 +251,6 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.plan!r}. {self.report.statement})"
-
-
-def learn(kind: Kind, plan: Plan, curator: Curator) -> Model:
-    """Take every step of a plan, with any curator, and return the model of the outcomes.
-
-    Raises PlanError if a step is left, or one was taken that was not announced.
-    """
-    with curator:
-        posterior = kind.learn(plan, curator)
-        curator.check_finished()
-    told = curator.transcript
-    return Model(kind, kind.complete_plan(plan, told), told, posterior)
 
 
 def report_of(plan: Plan, transcript: Transcript, **said: Any) -> PrivacyReport:

@@ -253,6 +253,19 @@ class Curator(ExitStack[bool | None]):
             self._left.popleft()
             return self._part
 
+    def learn(self, kind: Any) -> tuple[Any, Transcript, Any]:
+        """Let a kind take every step of the plan.
+
+        Return the plan with what outcomes picked, the transcript, and what they imply.
+
+        Raises PlanError if a step is left, or one was taken that was not announced.
+        """
+        with self:
+            posterior = kind.learn(self.plan, self)
+            self.check_finished()
+        told = self.transcript
+        return kind.complete_plan(self.plan, told), told, posterior
+
     def check_finished(self) -> None:
         """Refuse to go on where announced steps are left, by a PlanError."""
         if self._part is not None:

@@ -6,7 +6,7 @@ from scipy.special import expit, softmax
 
 from mrf_matrix import Attribute, Domain, PrivateNaiveBayesClassifier
 from mrf_matrix.estimators import ResidualForestClassifier
-from mrf_matrix.kinds.model import learn
+from mrf_matrix.kinds.model import Model
 from mrf_matrix.kinds.tables import ADDITIVE
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.release.replay import Replay
@@ -54,7 +54,7 @@ def test_predictions_are_a_function_of_the_releases():
     codes, labels = records()
     model = research(codes).fit(codes, labels)
     told = model.transcript_.to_record(lambda plan: {})
-    again = learn(ADDITIVE, model.plan_, Replay(model.plan_, told))
+    again = Model(ADDITIVE, *Replay(model.plan_, told).learn(ADDITIVE))
     assert np.array_equal(again.probabilities(codes), model.predict_proba(codes))
 
 
