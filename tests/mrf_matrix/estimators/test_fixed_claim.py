@@ -279,13 +279,6 @@ def test_a_changed_parameter_is_read_by_the_next_fit(name):
         assert "epsilon=3" in model.privacy_report_.budget
 
 
-def test_a_failed_fit_leaves_the_claim_that_stands():
-    model = MADE["tables"]().fit(X, Y)
-    with pytest.raises(ValueError, match="differ in length"):
-        model.set_params(epsilon=7).fit(X, Y[:2])
-    assert model.privacy_report_.budget == "PureDP(epsilon=1)"
-
-
 @pytest.mark.parametrize("name", ["multinomial", "midpoints"])
 def test_a_fit_that_failed_before_it_paid_leaves_nothing(name):
     model = MADE[name]().set_params(n_trees=0)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from mrf_matrix import Attribute, Domain, PrivacyLeakWarning, PrivacyLedger
 from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
-from mrf_matrix.mechanisms import BudgetError, CellCounts, PureDP
+from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.study import effect, explained, importance
 from strategies.operators import MemoryCapError
 
@@ -90,38 +90,7 @@ def test_intervals_are_as_wide_as_labels_are_worth():
 
 
 TWICE = {"neighboring": "replace_one"}
-BUDGETS = [
-    ({"epsilon": BELOW}, 1),
-    ({"epsilon": ABOVE}, 2),
-    ({"rho": BELOW**2 / 8}, 1),
-    ({"rho": ABOVE**2 / 8}, 2),
-    ({"epsilon": 0.9, "delta": 0.3}, 2),
-    ({"epsilon": 2 * BELOW} | TWICE, 1),
-    ({"epsilon": 2 * ABOVE} | TWICE, 2),
-    ({"rho": BELOW**2 / 2} | TWICE, 1),
-    ({"rho": ABOVE**2 / 2} | TWICE, 2),
-]
 """And in how many steps they are spent."""
-
-
-@pytest.mark.parametrize(("changes", "steps"), BUDGETS, ids=str)
-def test_the_plan_is_what_is_spent_and_the_ledger_pays_once(changes, steps):
-    model = LabelTreeClassifier(DOMAIN, n_records=300, random_state=0, **changes)
-    announced = model.plan()
-    whole = announced.budget.exact
-    enough = {"epsilon" if isinstance(announced.budget, PureDP) else "rho": whole * 3 / 2}
-    model.ledger = PrivacyLedger(**enough, neighboring=model.neighboring)
-    model.fit(X, Y)
-    assert model.plan_ == announced
-    assert announced.spent == announced.budget
-    assert len(announced.steps) == steps
-    assert sum(step.budget.exact for step in announced.steps) == whole
-    assert len(model.ledger.charges) == 1
-    assert model.ledger.spent == whole
-    assert model.privacy_report_.budget.startswith(repr(announced.budget))
-    with pytest.raises(BudgetError):
-        model.fit(X, Y)
-    assert model.ledger.spent == whole
 
 
 @pytest.mark.parametrize(

@@ -196,14 +196,8 @@ def answers(model):
     return model.transcript_.releases[-1].answers
 
 
-def test_research_noise_is_reproducible_and_each_part_has_its_own():
-    one, two = research().fit(X, Y), research().fit(X, Y)
-    other = research(noise_state=1).fit(X, Y)
-    assert_array_equal(one.predict_proba(X), two.predict_proba(X))
-    assert one.tree_.cuts == two.tree_.cuts
-    assert_array_equal(answers(one), answers(two))
-    assert not np.array_equal(answers(one), answers(other))
-    assert "NOT A PRIVATE RELEASE" in one.privacy_report_.statement
+def test_each_part_has_research_noise_of_its_own():
+    one = research().fit(X, Y)
     half = {"domain": DOMAIN, "epsilon": one.plan_.tree.budget.exact, "n_records": N}
     half |= {"noise": "research", "noise_state": 0, "random_state": 0}
     tree = LabelTreeClassifier(**half).fit(X, Y).tree_
@@ -395,10 +389,6 @@ def test_what_is_beside_the_tree_is_the_residual_forest_of_its_share():
     share |= {"noise": "research", "noise_state": 0, "random_state": 0}
     tree = LabelTreeClassifier(**share).fit(X, Y).tree_
     assert tree.cuts == model.tree_.cuts, "the tree comes first"
-    again = seeded_residuals(epsilon=6).fit(X, Y)
-    assert_array_equal(model.predict_proba(X), again.predict_proba(X))
-    other = seeded_residuals(epsilon=6, noise_state=1).fit(X, Y)
-    assert not np.array_equal(model.predict_proba(X), other.predict_proba(X))
     tables = seeded_residuals(epsilon=6, beside="tables").fit(X, Y)
     assert tables.tree_.cuts == model.tree_.cuts
     assert not np.array_equal(model.predict_proba(X), tables.predict_proba(X))

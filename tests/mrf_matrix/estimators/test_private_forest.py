@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import FixedThresholdClassifier
 
-from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier, load_model, save_model
+from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
@@ -92,19 +92,6 @@ def test_the_plan_is_public_and_kept(fitted):
     assert again.rule.worth in str(again)
 
 
-def test_files_hold_the_whole_and_predict_the_same(fitted, tmp_path):
-    _, model, codes, _ = fitted
-    save_model(model, tmp_path / "one.mrf")
-    loaded = load_model(tmp_path / "one.mrf")
-    np.testing.assert_array_equal(loaded.predict_proba(codes), model.predict_proba(codes))
-    assert loaded.privacy_report_ == model.privacy_report_
-    assert loaded.screened_ == model.screened_
-    save_model(loaded, tmp_path / "two.mrf")
-    assert (tmp_path / "two.mrf").read_bytes() == (tmp_path / "one.mrf").read_bytes()
-    with pytest.raises(TypeError, match="PrivateForestClassifier"):
-        loaded.fit(codes)
-
-
 def test_without_a_choice_it_is_the_forest_itself():
     n, d, k, epsilon = KINDS["posterior forest"]
     codes, labels = records(n, d, k)
@@ -139,7 +126,7 @@ def test_probabilities_can_be_used_the_scikit_learn_way():
     np.testing.assert_array_equal(careful.predict(codes), (shares[:, 1] >= 0.2).astype(int))
 
 
-def test_under_delta_several_classes_may_have_residuals(tmp_path):
+def test_under_delta_several_classes_may_have_residuals():
     codes, labels = records(20_000, 12, 4)
     model = PrivateForestClassifier(
         domain_of(12, 4), epsilon=2, delta=1e-6, n_records=20_000, random_state=0
@@ -149,10 +136,6 @@ def test_under_delta_several_classes_may_have_residuals(tmp_path):
     assert model.score(codes, labels) > 0.9
     odds = model.decision_function(codes[:50])
     np.testing.assert_allclose(1 / (1 + np.exp(-odds)), model.predict_proba(codes[:50]), rtol=1e-9)
-    save_model(model, tmp_path / "one.mrf")
-    loaded = load_model(tmp_path / "one.mrf")
-    np.testing.assert_array_equal(loaded.predict_proba(codes), model.predict_proba(codes))
-    np.testing.assert_array_equal(loaded.vote_intervals(codes), model.vote_intervals(codes))
 
 
 def test_streams_are_held_only_where_their_public_number_fits(monkeypatch):

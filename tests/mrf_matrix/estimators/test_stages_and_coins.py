@@ -1,6 +1,5 @@
 """Records that coins deal: to two stages, to trees, to subsamples; disjoint, fair, never seeded."""
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -232,7 +231,6 @@ def test_record_order_does_not_break_ties(order):
 # Subsample and aggregate --------------------------------------------------------------------------
 
 
-DRAWS = 4000
 SMALL = Domain.from_sizes([3, 2, 4], n_classes=3)
 
 
@@ -358,24 +356,6 @@ def test_gaussian_noise(queries, voting, allocation, relation, squared):
     ).plan(queries)
     scale = float(plan.parts[0].mechanism.law.scale)
     assert scale**2 == pytest.approx(squared(len(queries)), rel=1e-9)
-
-
-@pytest.mark.parametrize("voting", ["weight", "hard"])
-@pytest.mark.parametrize("allocation", ["matrix", "per_query"])
-@pytest.mark.parametrize("budget", [{"epsilon": 0.7}, {"epsilon": None, "rho": 0.2}])
-@pytest.mark.parametrize("changes", ENSEMBLES)
-def test_expected_vote_error_is_the_simulated(queries, voting, allocation, budget, changes):
-    model = small(
-        voting=voting, allocation=allocation, strategy="auto", time_limit=0.2, **budget, **changes
-    )
-    plan = model.plan(queries)
-    ones = np.ones(len(queries), dtype=np.int64)
-    wide = dataclasses.replace(plan, n_classes=DRAWS, multiplicity=ones)
-    widths = [one.mechanism.rounded.matrix.shape[1] for one in plan.parts]
-    tables = [CellCounts(np.zeros((1, 1), int), np.zeros((1, DRAWS), int), (n,)) for n in widths]
-    releases = wide.release(tables, noise="research", noise_state=np.random.default_rng(0))
-    errors = wide.answers(releases)
-    assert np.sqrt(np.mean(errors**2)) == pytest.approx(wide.rms_per_vote, rel=0.03)
 
 
 def test_optimised_beats_existing_on_car_as_in_figure_4():

@@ -410,13 +410,3 @@ def test_notes_are_the_writers_word(tmp_path, read):
     changed = json.loads(members[JSON]) | {"notes": ["made in a hurry"]}
     loaded = read(members | {JSON: json.dumps(changed).encode()})
     assert loaded.privacy_report_.notes == ("made in a hurry",)
-
-
-@pytest.mark.parametrize("make", [posterior, matrix])
-def test_displays_of_what_is_no_private_release_say_so(tmp_path, read, make):
-    for other in ({"noise": "research"}, {"epsilon": np.inf}):
-        loaded = read(members_of(make(**other), tmp_path))
-        assert "NOT A PRIVATE RELEASE" in repr(loaded)
-        assert "NOT A PRIVATE RELEASE" in loaded.privacy_report_._repr_html_()
-        assert "NOT A PRIVATE RELEASE" in str(loaded.privacy_report_)
-    assert "NOT" not in repr(read(members_of(make(), tmp_path)))

@@ -153,9 +153,6 @@ def test_cells_too_many_to_sort_are_voted_on_one_by_one(sizes, expensive):
 # Product, posterior and odds votes ----------------------------------------------------------------
 
 
-INFINITE = float("inf")
-
-
 def test_attributes_that_are_asked_again_and_again_count_once(car):
     """Ten copies of every stump say the same as one of each."""
     once = stumps(car.domain)
@@ -271,7 +268,7 @@ def coverage(width, values, chances):
 
 
 @pytest.mark.parametrize("allocation", ["matrix", "per_tree"])
-@pytest.mark.parametrize("budget", [1, 2, 3, 4])
+@pytest.mark.parametrize("budget", [1, 3])
 def test_one_tree_is_covered_at_ample_budgets(budget, allocation):
     kind = {"allocation": allocation, "strategy": "identity" if allocation == "matrix" else "auto"}
     errors, widths = errors_and_widths(epsilon=budget, **kind)

@@ -17,13 +17,10 @@ from strategies.operators import (
     RowScaled,
     Scaled,
     Sparse,
-    error_trace,
-    estimate,
     row_errors,
 )
 
 SIZES = (6, 5, 6, 4, 5)
-DOMAIN = Domain.from_sizes(SIZES)
 
 
 @pytest.fixture
@@ -120,28 +117,6 @@ def test_real_combinations_are_rounded_and_recovered(small_limits):
     scale = float(rounded.scale)
     np.testing.assert_allclose(rounded.matrix.left.array, scale * left, atol=0.5)
     assert rounded.column_sum == (rounded.matrix.to_dense() ** 2).sum(axis=0).max()
-
-
-def test_answers_are_least_squares(small_limits):
-    paths = forest_paths(4)
-    found = strategies.select(paths, "l2", "path_optimal", random_state=0, time_limit=1.0)
-    answers = np.random.default_rng(0).normal(size=(found.matrix.shape[0], 2))
-    expected = paths.to_dense() @ np.linalg.pinv(found.matrix.to_dense()) @ answers
-    np.testing.assert_allclose(
-        estimate(paths, found.matrix, answers), expected, rtol=1e-6, atol=1e-9
-    )
-    trace = np.square(paths.to_dense() @ np.linalg.pinv(found.matrix.to_dense())).sum()
-    assert error_trace(paths, found.matrix) == pytest.approx(trace)
-
-
-def test_files_keep_it(small_limits, tmp_path):
-    paths = forest_paths(4)
-    found = strategies.select(paths, "l2", "path_optimal", random_state=0, time_limit=1.0)
-    found.save(tmp_path / "a.strategy")
-    again = strategies.Strategy.load(tmp_path / "a.strategy")
-    assert (again.sensitivity, again.loss) == (found.sensitivity, found.loss)
-    np.testing.assert_array_equal(again.matrix.left.array, found.matrix.left.array)
-    assert strategies.evaluate(paths, again.matrix, "l2").loss == pytest.approx(found.loss)
 
 
 def test_a_domain_beyond_enumeration_is_served_by_default():

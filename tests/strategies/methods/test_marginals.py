@@ -1,6 +1,5 @@
 """Weighted tables: of components by themselves in closed form, and of sets by search."""
 
-from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -113,7 +112,7 @@ def test_weights_are_the_best(name: str, method: str, norm: str) -> None:
     found = select(workload, norm, method=method, random_state=0, time_limit=0.1)
     best, random = np.array(found.matrix.weights), np.random.default_rng(0)
     assert found.sensitivity == pytest.approx(found.matrix.sensitivity(norm))
-    for _ in range(20):
+    for _ in range(8):
         near = found.matrix.with_weights((best * random.uniform(0.7, 1.4, len(best))).tolist())
         assert evaluate(workload, near, norm).loss >= found.loss * (1 - 1e-5)
 
@@ -186,29 +185,6 @@ def test_weights_need_no_array_of_the_tables() -> None:
     assert strategy.certified_ratio <= 1 + 1e-9
 
 
-def test_estimates_are_least_squares() -> None:
-    random = np.random.default_rng(1)
-    workload = IN_THE_ALGEBRA["stack"]
-    matrix = select(workload, "l2").matrix
-    answers = random.normal(size=(matrix.shape[0], 2))
-    expected = workload.to_dense() @ np.linalg.pinv(matrix.to_dense(), rcond=1e-10) @ answers
-    for asked in (workload, Marginals(SIZES, [(0, 2), (1,)], [1.0, 2.0])):
-        expected = asked.to_dense() @ np.linalg.pinv(matrix.to_dense(), rcond=1e-10) @ answers
-        estimate = matrix.estimate(asked, answers)
-        if estimate is not None:
-            assert_allclose(estimate, expected, atol=1e-9)
-    tables = Stack([Marginals(SIZES, [(0,), (1, 2)], [1.0, 3.0]), Scaled(2.0, Identity(24, SIZES))])
-    assert matrix.estimate(tables.blocks[0], answers) is not None
-
-
-def test_kronecker_order_of_cells() -> None:
-    matrix = ObliqueResiduals.of_codes(SIZES, [(0, 2)], [1])
-    middle = np.ones((1, 2))
-    last = 4 * np.eye(4) - 1
-    first = np.array([[1, -1, 0], [1, 0, -1], [0, 1, -1]])
-    assert np.array_equal(matrix.to_dense(), reduce(np.kron, [first, middle, last]))
-
-
 def test_rows_are_checked_one_by_one() -> None:
     faint = RowScaled(np.full(12, 1e-8), CELLS)  # nothing beside a row of 24 ones
     workload = Stack([Marginals(SIZES, [()], [1.0]).as_rows, faint])
@@ -238,7 +214,7 @@ def test_no_marginals_are_below_for_gaussian_noise(seed: int) -> None:
     assert family.worthwhile(Problem.of(workload, "l2", "max"))
 
 
-@pytest.mark.parametrize(("size", "d", "order", "below"), [(2, 12, 3, 0.86), (4, 8, 2, 0.0655)])
+@pytest.mark.parametrize(("size", "d", "order", "below"), [(4, 8, 2, 0.0655)])
 def test_a_second_is_enough(size: int, d: int, order: int, below: float) -> None:
     """Most of what long searches find, as a share of the Identity's loss."""
     workload = examples.marginals((size,) * d, order)

@@ -45,14 +45,9 @@ SMALL = {
 
 @pytest.mark.parametrize("name", SMALL)
 def test_losses_lie_within_a_few_hundredths_of_the_optimum(name):
-    found = select(SMALL[name], "l2", method="weighted_kronecker", random_state=0, time_limit=1.0)
-    best = select(SMALL[name], "l2", method="gaussian_optimal", random_state=0)
+    found = select(SMALL[name], "l2", method="weighted_kronecker", random_state=0, time_limit=0.3)
+    best = select(SMALL[name], "l2", method="gaussian_optimal", random_state=0, time_limit=0.3)
     assert best.loss * (1.0 - 1e-3) <= found.loss <= 1.03 * best.loss
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_the_loss_is_that_of_the_explicit_matrix(name):
-    found = select(SMALL[name], "l2", method="weighted_kronecker", time_limit=0.02, random_state=0)
     explicit = strategies.evaluate(SMALL[name], found.matrix.to_dense(), "l2")
     assert found.loss == pytest.approx(explicit.loss, rel=1e-9)
 

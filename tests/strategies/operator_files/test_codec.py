@@ -18,15 +18,10 @@ from tests.strategies.operators.test_laws import CASES, all_structures
 RANDOM = np.random.default_rng(3)
 SIZES = (3, 2, 4)
 REAL = RANDOM.normal(size=(9, 5))
-HOLES = RANDOM.normal(size=(6, 5)) * (RANDOM.random((6, 5)) < 0.4)
 WHOLE = RANDOM.integers(-3, 4, (5, 6))
-PATHS = ops.RowKronecker.from_masks([RANDOM.random((11, n)) < 0.6 for n in SIZES])
 TREE = ops.RowKronecker.from_masks(
     [np.eye(3), np.ones((3, 2)), np.ones((3, 4))], groups=np.array([7, 7, 7])
 )
-GROUPS = ops.Grouping([0, 1, 0, 2, 2, 1, 0])
-MARGINALS = ops.Marginals(SIZES, [(0,), (1, 2), ()], [0.5, 2, 1.25])
-
 OPERATORS: dict[str, Operator] = {name: make().operator for name, make in CASES.items()} | {
     "dense": ops.Dense(REAL),
     "tree": TREE,

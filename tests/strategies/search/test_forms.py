@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import strategies
-from strategies import Family, select
+from strategies import Family, Strategy, select
 from strategies.operators import (
     Dense,
     Gram,
@@ -136,10 +136,16 @@ def test_a_multiple_of_a_strategy_has_its_loss(form: str, scale: float, norm: st
     assert found.sensitivity == pytest.approx(scale * truth.sensitivity, rel=1e-9)
 
 
+@pytest.fixture(scope="module")
+def truth() -> Strategy:
+    return strategies.select(W, random_state=0, time_limit=0.05)
+
+
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 @pytest.mark.parametrize("form", SCALED_FORMS)
-def test_a_multiple_of_a_workload_has_the_same_best_strategy(form: str, scale: float) -> None:
-    truth = strategies.select(W, random_state=0, time_limit=0.05)
+def test_a_multiple_of_a_workload_has_the_same_best_strategy(
+    form: str, scale: float, truth: Strategy
+) -> None:
     found = strategies.select(SCALED_FORMS[form](W, scale), random_state=0, time_limit=0.05)
     assert found.loss / scale**2 == pytest.approx(truth.loss, rel=1e-2)
     assert found.certified_ratio == pytest.approx(truth.certified_ratio, rel=2e-2)

@@ -79,19 +79,19 @@ def test_the_rule(workload: Operator, norm: str) -> None:
 
 def test_few_rows_over_many_cells_are_not_measured_cell_by_cell() -> None:
     """A short search was once ended at the Identity, which here is far above the rows."""
-    random, sizes = np.random.default_rng(0), (12,) * 5
+    random, sizes = np.random.default_rng(0), (12,) * 4
     masks = [np.ones((64, size), dtype=bool) for size in sizes]
     for tree in range(8):
-        for level, i in enumerate(random.choice(5, 3, replace=False)):
+        for level, i in enumerate(random.choice(4, 3, replace=False)):
             left = np.arange(12) < random.integers(1, 12)
             upper = np.arange(8) >> level & 1
             masks[i][8 * tree : 8 * tree + 8] = left == upper[:, None]
     workload = RowKronecker.from_masks(masks, np.repeat(np.arange(8), 8))
-    found = select(workload, random_state=0, time_limit=0.5)
+    found = select(workload, random_state=0, time_limit=0.2)
     assert found.loss <= own_loss(workload, "l1") * (1 + 1e-9)
-    few = paths((6,) * 7, 60, 3)
-    rows = select(few, method="workload_itself", time_limit=0.5)
-    assert select(few, random_state=0, time_limit=0.5).loss <= rows.loss * (1 + 1e-9)
+    few = paths((6,) * 6, 40, 3)
+    rows = select(few, method="workload_itself", time_limit=0.2)
+    assert select(few, random_state=0, time_limit=0.2).loss <= rows.loss * (1 + 1e-9)
 
 
 @given(workload=workloads(), seed=st.integers(0, 100))
@@ -125,7 +125,7 @@ HUGE: dict[str, Operator] = {
 def test_the_rule_beyond_enumeration(name: str, norm: str) -> None:
     workload = HUGE[name]
     assert Problem.of(workload, norm).merging is None
-    strategy = select(workload, norm, random_state=0, time_limit=0.3)
+    strategy = select(workload, norm, random_state=0, time_limit=0.2)
     assert strategy.loss <= own_loss(workload, norm) * (1 + 1e-9)
     assert 0 < strategy.lower_bound <= strategy.loss
     assert "no lower bound" not in str(strategy)
@@ -229,9 +229,8 @@ def test_the_weights_of_rows_are_climbed_within_the_limit(
     assert max(asked, default=0) <= most
 
 
-@pytest.mark.parametrize("objective", ["total", "max"])
+@pytest.mark.parametrize(("objective", "limit"), [("total", 1e-4), ("total", 0.02), ("max", 0.02)])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("limit", [1e-4, 0.02])
 def test_no_limit_puts_a_product_above_its_factors(norm: str, objective: str, limit: float) -> None:
     factors = [examples.prefix_sums(9), examples.all_ranges(8)]
     given = {"objective": objective, "time_limit": limit, "random_state": 0}

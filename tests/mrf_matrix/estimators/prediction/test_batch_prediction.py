@@ -1,7 +1,6 @@
 """DP batch prediction: free repeats, planned batches, errors known beforehand, nothing leaked."""
 
 import copy
-import dataclasses
 import pickle
 from itertools import cycle, product
 
@@ -13,17 +12,14 @@ from sklearn.base import clone
 from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
-    MatrixForestClassifier,
     PrivacyLedger,
-    RandomTrees,
     SubsampleAggregateClassifier,
     load_dataset,
 )
-from mrf_matrix.mechanisms import BudgetError, CellCounts, PrivateDataError, PureDP
+from mrf_matrix.mechanisms import BudgetError, PrivateDataError, PureDP
 from strategies.operators import RowScaled
 
 INFINITE = float("inf")
-DRAWS = 4000
 SMALL = Domain.from_sizes([3, 2, 4], n_classes=3)
 
 
@@ -153,36 +149,6 @@ def answering_workload(forest, queries):
     return prediction_workload(path_matrix(forest), query_matrix(queries, forest.domain)).to_dense()
 
 
-@pytest.mark.parametrize(
-    ("changes", "budget", "neighboring"),
-    [
-        (ENSEMBLES[0], {"epsilon": None, "rho": 0.2}, "add_remove"),
-        (ENSEMBLES[1], {"epsilon": 0.7}, "replace_one"),
-    ],
-)
-def test_expected_vote_error_is_the_simulated(records, queries, budget, neighboring, changes):
-    model = small(**budget, neighboring=neighboring, time_limit=0.05, strategy="auto", **changes)
-    before = model.plan(queries)
-    model.fit(*records)
-    plan = model.plan(np.unique(queries, axis=0))
-    assert model.plan(queries).rms_per_vote == pytest.approx(before.rms_per_vote, rel=1e-9)
-    errors = simulated(plan, [one.forest.domain.sizes for one in model.ensembles_])
-    assert np.sqrt(np.mean(errors**2)) == pytest.approx(plan.rms_per_vote, rel=0.03)
-    spread = np.sqrt(plan.row_variances)
-    np.testing.assert_allclose(np.sqrt(np.mean(errors**2, axis=1)), spread, rtol=0.08)
-    np.testing.assert_array_less(np.abs(errors.mean(axis=1)), 5 * spread / np.sqrt(DRAWS))
-
-
-def simulated(plan, sizes):
-    """Errors of the votes, shape (b, DRAWS): empty tables, released with many class columns."""
-    plan = dataclasses.replace(plan, n_classes=DRAWS, multiplicity=np.ones_like(plan.multiplicity))
-    tables = [
-        CellCounts(np.zeros((1, len(size)), int), np.zeros((1, DRAWS), int), size) for size in sizes
-    ]
-    releases = plan.release(tables, noise="research", noise_state=np.random.default_rng(0))
-    return plan.answers(releases)
-
-
 def test_the_plan_needs_no_records_and_reports_the_error(records, queries):
     model = small()
     plan = model.plan(queries)
@@ -206,14 +172,6 @@ def test_pickling_and_copying_are_refused_unless_asked_for(records, queries):
     np.testing.assert_array_equal(again.predict(queries), kept.predict(queries))
     assert not hasattr(clone(kept), "ensembles_")
     assert "private" in repr(model._fitted.tables)
-
-
-def test_batch_prediction_and_training_agree_on_the_identity_without_noise(records, queries):
-    forest = RandomTrees(6, 2).grow(SMALL, random_state=3)
-    shared = {"forest": forest, "epsilon": INFINITE, "strategy": "identity"}
-    batch = BatchPredictionClassifier(SMALL, **shared).fit(*records)
-    trained = MatrixForestClassifier(SMALL, voting="weight", **shared).fit(*records)
-    np.testing.assert_array_equal(batch._votes(queries), trained._votes(queries))
 
 
 @pytest.mark.slow

@@ -229,20 +229,6 @@ CLASSES = {"matrix": MatrixForestClassifier, "tables": PosteriorForestClassifier
 FEW = {"kind": ["matrix"], "max_depth": [1, 2], "n_trees": [4], "strategy": ["identity"]}
 
 
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("budget", [{"epsilon": 0.5}, {"epsilon": None, "rho": 0.2}])
-@pytest.mark.parametrize("design", [{}, {"n_blocks": 2}, {"blocks": [[0, 3], [1]]}])
-def test_the_classifier_measures_what_was_planned(neighboring, budget, design):
-    settings = {"n_records": 400, "neighboring": neighboring, "random_state": 3} | budget | design
-    made = plan(DATA.domain, "tables", **settings)
-    model = PosteriorForestClassifier(DATA.domain, **settings).fit(DATA.X, DATA.y)
-    assert model.forest_ == made.forest
-    assert model.release_.variance == made.parts[0].mechanism.law.variance
-    assert model.privacy_report_.expected_rms_per_leaf == pytest.approx(made.rms_per_leaf)
-    if "rho" not in budget:
-        assert made.noise_scale == pytest.approx(made.sensitivity / budget["epsilon"])
-
-
 def test_flips_of_leaves_follow_the_noise_of_their_own_row():
     made = a_plan()
     last = made.forest.n_leaves - 1

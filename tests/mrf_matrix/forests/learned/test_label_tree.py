@@ -198,23 +198,6 @@ def test_the_laws_notice_a_label_and_a_side_that_are_exchanged(drawn, data):
     assert not (cells == tree.cells(codes)).any()
 
 
-WEATHER = Domain(
-    [
-        Attribute("sky", categories=["clear", "cloudy", "rain"]),
-        Attribute("wind", categories=["none", "some"]),
-    ]
-)
-SKY, RAIN, WIND = cut_of(0, 0, 1, 1), cut_of(0, 0, 0, 1), cut_of(1, 0, 1)
-
-
-def test_leaves_are_from_the_lowest_sides_to_the_uppermost():
-    forest, cells = tree_of([SKY, WIND, RAIN], 5, 6, 7, 8).forest(WEATHER)
-    assert cells == [0, 1, 2, 3]
-    text = forest.export_text()
-    places = [text.index(word) for word in ("clear", "none", "some", "rain")]
-    assert places == sorted(places)
-
-
 def test_attributes_of_many_codes_take_little_memory():
     size, generator = 1 << 16, np.random.default_rng(0)
     cuts = [Cut.of(i % 2, generator.permutation(size) < size // 2) for i in range(7)]

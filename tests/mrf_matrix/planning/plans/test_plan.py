@@ -7,12 +7,9 @@ import pytest
 
 import strategies
 from mrf_matrix import (
-    BatchPredictionClassifier,
     Domain,
-    MatrixForestClassifier,
     Provenance,
     RandomTrees,
-    SubsampleAggregateClassifier,
 )
 from mrf_matrix.forests import LearnedStructureError, MultinomialTrees
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
@@ -216,32 +213,6 @@ def test_votes_of_a_training_plan():
     assert made.flip_probabilities(margin=20, of="vote") == pytest.approx(
         asked.flip_probabilities(margin=20)
     )
-
-
-ESTIMATORS = {
-    "matrix": MatrixForestClassifier,
-    "batch": BatchPredictionClassifier,
-    "subsample": SubsampleAggregateClassifier,
-}
-
-
-@pytest.mark.parametrize("kind", MODES)
-@pytest.mark.parametrize("several", [{}, {"n_ensembles": 2, "max_features": 3}])
-def test_the_classifier_releases_what_was_planned(kind, several):
-    """Same seed, same forest, same strategy, same error: the plan is of that very release."""
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, size, 60) for size in DOMAIN.sizes], axis=1)
-    y = rng.integers(0, 3, 60)
-    settings = {**SMALL, **several, "epsilon": 1.5, "strategy": "identity"}
-    made = plan(DOMAIN, kind, queries=codes[:20], **settings)
-    model = ESTIMATORS[kind](DOMAIN, noise="research", noise_state=0, **settings).fit(codes, y)
-    if kind == "matrix":
-        assert made.rms_per_leaf == pytest.approx(model.privacy_report_.expected_rms_per_leaf)
-        assert made.parts[0].ensemble.forest == model.ensembles_[0].forest
-    else:
-        theirs = model.plan(codes[:20])
-        assert made.rms_per_vote == pytest.approx(theirs.rms_per_vote)
-        assert made.budget == theirs.budget
 
 
 def test_planning_takes_no_data():

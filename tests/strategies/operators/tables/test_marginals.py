@@ -159,11 +159,6 @@ def test_nonsense_is_refused_by_name(arguments, message):
         Marginals(*arguments)
 
 
-def test_codes_outside_the_domain_are_refused():
-    with pytest.raises(ValueError, match="outside the domain"):
-        Marginals((2, 3), [(0,)], [1]).columns(np.array([[0, 3]]))
-
-
 @given(st.data())
 def test_random_marginals_and_workloads(data):
     sizes = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
