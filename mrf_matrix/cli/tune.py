@@ -17,8 +17,7 @@ from mrf_matrix.cli.screen import advise, console, print_and_write, progress_bar
 from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning import Tuning, tune
-from mrf_matrix.planning.search.design_trials import is_too_long
-from mrf_matrix.planning.search.tuning import default_spaces
+from mrf_matrix.planning.search.tuning import default_spaces, is_too_long
 
 SHOWN = 12  # designs of a search that a table shows
 

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
+from math import inf, nan
 from os import PathLike
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import short_repr, whole_number
-from mrf_matrix.base.work import bounded_jobs, run_tasks
+from mrf_matrix.base.work import bounded_jobs, progress_listener, run_tasks
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.mechanisms.budget import claimed_budget, epsilon_or_default
+from mrf_matrix.planning.auto.plan import plan_of_claim
 from mrf_matrix.planning.plain_values import key_of
+from mrf_matrix.planning.plans.cost import peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_kind import is_auto, kinds_named
-from mrf_matrix.planning.plans.request import Amount
-from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch, is_too_long
-from mrf_matrix.planning.search.expected_accuracy import imagining_seconds
+from mrf_matrix.planning.plans.plan_kind import UNSAID, is_auto, kind_of, kinds_named
+from mrf_matrix.planning.plans.request import Amount, plan
+from mrf_matrix.planning.search.expected_accuracy import check_imagining, imagined_seconds
 from mrf_matrix.planning.search.objectives import (
     ExpectedLoss,
     Objective,
@@ -33,31 +35,34 @@ from mrf_matrix.planning.search.objectives import (
 from mrf_matrix.planning.search.tuning import (
     ANY,
     AUTO,
+    TOO_LONG,
     Space,
+    Stopwatch,
     Trial,
     TrialFile,
     Tuning,
     auto_kinds,
     default_spaces,
     designs_of,
+    finished_trial,
+    is_too_long,
     kind_word,
     not_tried,
     rank_trials,
+    refused,
     searchable_kind,
     split_by_law,
     structures_of,
 )
+from mrf_matrix.residual.sequence import ResidualPlan
+from strategies import memory_cap
 from strategies.search.select import checked_time_limit
 
 if TYPE_CHECKING:
     from distributed import Client
 
 
-Progress = Callable[[str, int, int], None]
 Design = dict[str, Any]
-
-LEAST_IMAGINING = 10.0
-"""Seconds that judging a first design may take, however short the limit."""
 
 
 def tune(
@@ -84,7 +89,7 @@ def tune(
     n_jobs: int | None = None,
     client: Client | None = None,
     resume: str | PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
     random_state: int = 0,
 ) -> Tuning:
     """Choose a design without data: depth, trees, ensembles, attributes, splits, strategy, voting.
@@ -214,7 +219,8 @@ default="auto"
     file = TrialFile(resume, request)
     done = {trial.key: trial for trial in file.load() if not is_too_long(trial)}
     limit = _checked_limit("max_seconds", max_seconds)
-    _check_imagining(goal, domain, n_records, limit)
+    if limit is not None and isinstance(goal, ExpectedLoss) and n_records is not None:
+        check_imagining(domain, n_records, len(goal.priors) * goal.n_targets, limit)
     clock = Stopwatch(limit, monotonic)
     search = DesignTrials(
         domain,
@@ -225,22 +231,21 @@ default="auto"
         most,
         clock if client is None else Stopwatch(None, monotonic),  # other machines, other clocks
     )
-    total = len(designs)
-    jobs = bounded_jobs(n_jobs, total)
+
+    def report(what: str) -> None:
+        if progress:
+            progress(what, sum(key_of(one) in done for one in designs), len(designs))
 
     def go_on(what: str, groups: list[list[Design]], quick: bool = False) -> None:
         """Try groups until the time is over, and keep what comes of it after each."""
         waiting = (group for group in groups if not clock.is_over)
-        for trials in run_tasks(
-            partial(search.run, quick=quick), waiting, n_jobs=jobs, client=client
-        ):
+        jobs, run = bounded_jobs(n_jobs, len(designs)), partial(search.run, quick=quick)
+        for trials in run_tasks(run, waiting, n_jobs=jobs, client=client):
             done.update({trial.key: trial for trial in trials})
             file.save(list(done.values()))
-            if progress:
-                progress(f"{what}, {clock.seconds:.0f} s", _count(designs, done), total)
+            report(f"{what}, {clock.seconds:.0f} s")
 
-    if progress:
-        progress("designs", _count(designs, done), total)
+    report("designs")
     left = structures_of([design for design in designs if key_of(design) not in done])
     easy = [group for group in left if not search_all and _may_be_ruled_out(group[0], kind, goal)]
     interrupted = False
@@ -263,50 +268,15 @@ default="auto"
         with suppress(KeyboardInterrupt):
             go_on("strategies", structures_of(able))
     late = "not tried: interrupted" if interrupted else clock.note
-    every = [_finished_trial(design, done, least) or not_tried(design, late) for design in designs]
+    every = [finished_trial(design, done, least) or not_tried(design, late) for design in designs]
     return Tuning(rank_trials(every, goal.tolerance), goal.name, {**fixed, "domain": domain})
 
 
 def _may_be_ruled_out(design: Design, kind: str, goal: Objective) -> bool:
     usual = design.get("allocation", "matrix") == "matrix"
-    what = kinds_named(kind_word(design, kind))[0]
-    sought = what.chooses_strategies and is_auto(design.get("strategy", "auto"))
+    searches = kinds_named(kind_word(design, kind))[0].chooses_strategies
+    sought = searches and is_auto(design.get("strategy", "auto"))
     return usual and sought and getattr(goal, "has_floor", False)
-
-
-def _finished_trial(design: Design, done: Mapping[str, Trial], least: float) -> Trial | None:
-    """Return a design's trial with the design as it was asked for: a file holds names of arrays."""
-    found = done.get(key_of(design))
-    if found is None:
-        return None
-    note = found.note
-    if not found.searched and not note:
-        note = (
-            f"ruled out: {found.floor:.4g} without any noise. Cells are measured"
-            if found.floor > least
-            else "the time was over: cells are measured"
-        )
-    return replace(found, design=design, note=note)
-
-
-def _count(designs: list[Design], done: Mapping[str, Trial]) -> int:
-    return sum(key_of(design) in done for design in designs)
-
-
-def _check_imagining(
-    goal: Objective, domain: Domain, n_records: int | None, limit: float | None
-) -> None:
-    """Refuse a limit within which no design could be judged: that takes records of its own."""
-    if limit is None or not isinstance(goal, ExpectedLoss) or n_records is None:
-        return
-    laws = len(goal.priors) * goal.n_targets
-    seconds = imagining_seconds(domain.n_attributes, n_records, laws)
-    if seconds > max(limit, LEAST_IMAGINING):
-        raise ValueError(
-            f"max_seconds={limit:g}: to judge one design over {domain.n_attributes} attributes by "
-            f"imagined records takes about {seconds:.2g} s. Expected more, or objective='error', "
-            f"which imagines none."
-        )
 
 
 def _checked_limit(name: str, seconds: float | None) -> float | None:
@@ -317,3 +287,164 @@ def _checked_limit(name: str, seconds: float | None) -> float | None:
             f"{name}={short_repr(seconds)}: expected a positive number of seconds, or None."
         )
     return float(seconds)
+
+
+PATIENCE = 2.0
+"""Times the limit after which a design that was begun is given up."""
+
+
+class OutOfTime(Exception):
+    """A design takes far more than the limit."""
+
+
+@dataclass(frozen=True)
+class DesignTrials:
+    """Trials of designs, the same in every process."""
+
+    domain: Domain
+    fixed: dict[str, Any]
+    objective: Objective
+    n_forests: int
+    max_release_seconds: float | None
+    max_bytes: int | None
+    clock: Stopwatch
+    patience: Stopwatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        limit = self.clock.limit and PATIENCE * self.clock.limit
+        object.__setattr__(self, "patience", Stopwatch(limit, monotonic))
+
+    def run(self, group: list[Design], quick: bool = False) -> list[Trial]:
+        """Try designs that share their plans; return those for which there was time.
+
+        `quick`: measure cells, without a search for a strategy, and judge the design without noise
+        too.
+        """
+        if self.clock.is_over:  # dispatched before, begun after the limit
+            return []
+        with suppress(OutOfTime), progress_listener(self._look):
+            return self._start(group, quick)
+        return []
+
+    def _look(self, step: str, done: int, total: int | None) -> None:
+        """Give up a design at the next step, where it takes far more than the limit."""
+        if self.patience.is_over:
+            raise OutOfTime(step)
+
+    def _start(self, group: list[Design], quick: bool) -> list[Trial]:
+        started = self.clock.now()
+        shared = {name: value for name, value in group[0].items() if name != "voting"}
+        try:
+            with nullcontext() if self.max_bytes is None else memory_cap(self.max_bytes):
+                return self._trials(group, shared, started, quick)
+        except ValueError as impossible:  # this design cannot be; the others may
+            seconds = self.clock.now() - started
+            return [
+                replace(refused(design, str(impossible), seconds), searched=not quick)
+                for design in group
+            ]
+
+    def _trials(
+        self, group: list[Design], shared: Design, started: float, quick: bool
+    ) -> list[Trial]:
+        seed = self.fixed["random_state"]
+        trials: list[Trial] = []
+        word = kind_word(shared, self.fixed["kind"])
+        plans: list[Plan] = []
+        for design in group:
+            if trials and self.clock.is_over:
+                return trials
+            said = UNSAID if design.get("voting") is None else design["voting"]
+            try:
+                searchable_kind(word)
+                kind = kind_of(word, design.get("allocation", "matrix"), said)
+            except ValueError as impossible:
+                trials.append(refused(design, str(impossible), self.clock.now() - started))
+                continue
+            if kind.is_sequence:
+                trials.append(self._sequence_trial(design, started))
+                continue
+            if kind.voting_is_measured or not plans:
+                given = {**self.fixed, **shared, "kind": word, "voting": kind.voting}
+                if quick:
+                    given["strategy"] = "identity"
+                plans = [
+                    cast(Plan, plan(self.domain, **{**given, "random_state": seed + number}))
+                    for number in range(self.n_forests)
+                ]
+            try:
+                voted = [one.voted_by(kind.voting) for one in plans]
+                trials.append(self._trial(design, voted, started, quick))
+            except ValueError as unjudged:
+                trials.append(refused(design, str(unjudged), self.clock.now() - started))
+        return trials
+
+    def _trial(self, design: Design, plans: list[Plan], started: float, quick: bool) -> Trial:
+        first = plans[0]
+        note = self._excess(first, first.seconds)
+        value, floor = inf if note else self._mean(plans), -inf
+        if quick and not note:
+            floor = self._mean([one.at(**{one.budget.parameter: inf}) for one in plans])
+        return Trial(
+            design=design,
+            value=value,
+            rms_per_vote=first.rms_per_vote if first.kind.votes_add else nan,
+            measurements=sum(part.n_measurements for part in first.parts),
+            leaves=sum(part.ensemble.forest.n_leaves for part in first.parts),
+            nbytes=peak_bytes(first),
+            seconds=self.clock.now() - started,
+            note=note,
+            floor=floor,
+            searched=not quick,
+        )
+
+    def _excess(self, plan: Plan | ResidualPlan, seconds: float) -> str:
+        """Return why a plan is beyond the bounds on time and memory; "" if it is not."""
+        limit, most, peak = self.max_release_seconds, self.max_bytes, peak_bytes(plan)
+        if most is not None and peak > most:
+            return f"a fit takes {peak} bytes, above max_bytes={most}"
+        if limit is not None and seconds > limit:
+            return f"the release takes {seconds:.3g} s, above max_release_seconds={limit:g}"
+        return ""
+
+    def _sequence_trial(self, design: Design, started: float) -> Trial:
+        if not getattr(self.objective, "judges_sequences", False):
+            raise ValueError(
+                f"objective {self.objective.name!r} cannot judge kind='additive': expected "
+                f"'accuracy', or a function of a ResidualPlan."
+            )
+        words = ("epsilon", "delta", "rho", "neighboring", "n_records")
+        fixed = {name: self.fixed[name] for name in words}
+        seeds = (self.fixed["random_state"] + number for number in range(self.n_forests))
+        made = [
+            plan_of_claim("additive", self.domain, **fixed, random_state=seed) for seed in seeds
+        ]
+        beyond = self._excess(made[0], release_seconds(made[0]))
+        if note := beyond or self._too_long(made, started):
+            return refused(design, note, self.clock.now() - started)
+        judge = cast(Callable[[ResidualPlan], float], self.objective)
+        return Trial(
+            design=design,
+            value=float(np.mean([judge(one) for one in made])),
+            rms_per_vote=nan,
+            measurements=made[0].most_measurements,
+            leaves=sum(self.domain.sizes),
+            nbytes=peak_bytes(made[0]),
+            seconds=self.clock.now() - started,
+        )
+
+    def _too_long(self, made: list[ResidualPlan], started: float) -> str:
+        """Return why a search of kind "auto" does not judge residual forests; "" if it does."""
+        limit, goal = self.clock.limit, self.objective
+        if limit is None or self.fixed["kind"] != ANY or not isinstance(goal, ExpectedLoss):
+            return ""
+        seconds = len(goal.priors) * goal.n_targets * sum(map(imagined_seconds, made))
+        if started - self.clock.started + seconds <= limit:
+            return ""
+        return (
+            f"{TOO_LONG}: max_seconds={limit:g} is too short to judge it, which may take "
+            f"{seconds:.2g} s. Give more, or kind='additive'"
+        )
+
+    def _mean(self, plans: list[Plan]) -> float:
+        return float(np.mean([self.objective(one) for one in plans]))

@@ -268,6 +268,10 @@ def residual_probabilities(
     return np.stack(found)
 
 
+LEAST_IMAGINING = 10.0
+"""Seconds that judging a first design may take, however short the limit."""
+
+
 def imagining_seconds(n_attributes: int, n_records: int, n_laws: int) -> float:
     """Return about how long it takes to imagine data and to judge a first design by it.
 
@@ -277,6 +281,17 @@ def imagining_seconds(n_attributes: int, n_records: int, n_laws: int) -> float:
     drawn = min(n_records, MOST_RECORDS / n_laws)
     each = n_attributes * (1e-4 + 5e-8 * drawn + 6e-9 * n_attributes)
     return 3.0 * n_laws * each
+
+
+def check_imagining(domain: Domain, n_records: int, n_laws: int, limit: float) -> None:
+    """Refuse a limit within which no design could be judged: that takes records of its own."""
+    seconds = imagining_seconds(domain.n_attributes, n_records, n_laws)
+    if seconds > max(limit, LEAST_IMAGINING):
+        raise ValueError(
+            f"max_seconds={limit:g}: to judge one design over {domain.n_attributes} attributes by "
+            f"imagined records takes about {seconds:.2g} s. Expected more, or objective='error', "
+            f"which imagines none."
+        )
 
 
 def imagined_seconds(plan: ResidualPlan) -> float:

@@ -1,8 +1,8 @@
-"""Designs that a search tries, their finished trials, and the result."""
+"""Designs that a search tries, its time, finished trials, and the result."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from math import inf, nan
 from typing import Any
@@ -214,6 +214,33 @@ def not_tried(design: dict[str, Any], note: str) -> Trial:
     return Trial(design, inf, nan, 0, 0, 0, 0.0, note, stopped=True)
 
 
+def refused(design: dict[str, Any], note: str, seconds: float) -> Trial:
+    return Trial(design, inf, nan, 0, 0, 0, seconds, note)
+
+
+TOO_LONG = "not tried"  # what the note of a residual forest begins with that was not judged
+
+
+def is_too_long(trial: Trial) -> bool:
+    """Tell whether a trial was refused for lack of time alone: more time would try it."""
+    return not trial.stopped and trial.note.startswith(TOO_LONG)
+
+
+def finished_trial(design: dict[str, Any], done: Mapping[str, Trial], least: float) -> Trial | None:
+    """Return a design's trial with the design as it was asked for: a file holds names of arrays."""
+    found = done.get(key_of(design))
+    if found is None:
+        return None
+    note = found.note
+    if not found.searched and not note:
+        note = (
+            f"ruled out: {found.floor:.4g} without any noise. Cells are measured"
+            if found.floor > least
+            else "the time was over: cells are measured"
+        )
+    return replace(found, design=design, note=note)
+
+
 class TrialFile(RunFile):
     """Finished trials of a search."""
 
@@ -232,6 +259,38 @@ class TrialFile(RunFile):
                 for trial in trials
             ]
         )
+
+
+@dataclass(frozen=True)
+class Stopwatch:
+    """Time since it was made, and a limit.
+
+    >>> ticks = iter([0.0, 1.0, 3.0])
+    >>> watch = Stopwatch(2.0, lambda: next(ticks))
+    >>> watch.is_over, watch.is_over
+    (False, True)
+    """
+
+    limit: float | None  # seconds; None for no limit
+    # a clock in seconds that never goes back, the same in all processes of a machine
+    # (`time.monotonic`): a copy in another process runs out at the same moment
+    now: Callable[[], float]
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "started", self.now())
+
+    @property
+    def seconds(self) -> float:
+        return self.now() - self.started
+
+    @property
+    def is_over(self) -> bool:
+        return self.limit is not None and self.seconds >= self.limit
+
+    @property
+    def note(self) -> str:
+        return f"not tried: max_seconds={self.limit} had passed"
 
 
 def rank_trials(trials: Iterable[Trial], tolerance: float) -> tuple[Trial, ...]:

@@ -14,7 +14,7 @@ from mrf_matrix.estimators import ResidualForestClassifier, from_design
 from mrf_matrix.mechanisms import DiscreteLaplace
 from mrf_matrix.planning import ExpectedLoss, Trial, default_space, tune
 from mrf_matrix.planning.plain_values import key_of, plain
-from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch
+from mrf_matrix.planning.search.design_search import DesignTrials, Stopwatch
 from mrf_matrix.planning.search.tuning import AUTO, auto_kinds, rank_trials
 from mrf_matrix.residual.step import RESIDUAL_SIGNAL
 from strategies import select
@@ -132,11 +132,11 @@ def test_one_that_takes_longer_than_there_is_time_is_refused_with_a_note(tmp_pat
 
 @pytest.mark.usefixtures("few_trees")
 def test_more_time_judges_one_that_was_refused_for_time(tmp_path):
-    from mrf_matrix.planning.search import design_trials
+    from mrf_matrix.planning.search import design_search
 
     file = tmp_path / "trials.json"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(design_trials, "imagined_seconds", lambda plan: 1e9)
+        patch.setattr(design_search, "imagined_seconds", lambda plan: 1e9)
         _, first = tried(max_seconds=1000, resume=file)
     _, again = tried(max_seconds=1000, resume=file)
     for found, judged in ((first, False), (again, True)):
@@ -230,7 +230,7 @@ FEW = Domain.from_sizes([2, 3, 2], n_classes=2)
 def test_a_design_that_takes_twice_the_limit_is_given_up(monkeypatch: Any) -> None:
     """By a clock of its own, that ticks at every look."""
     ticks = count()
-    clock = "mrf_matrix.planning.search.design_trials.monotonic"
+    clock = "mrf_matrix.planning.search.design_search.monotonic"
     monkeypatch.setattr(clock, lambda: float(next(ticks)))
     fixed = {
         "epsilon": 1, "delta": 0.0, "rho": None, "neighboring": "add_remove", "n_records": 50,
