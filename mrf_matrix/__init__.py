@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.counts import merge_counts as merge_counts
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms.ledger.payers import privacy_ledger as privacy_ledger
-    from mrf_matrix.mechanisms.measurement.least_squares import reconstruct as reconstruct
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
+    from mrf_matrix.mechanisms.measurement.measure import reconstruct as reconstruct
     from mrf_matrix.planning.plans.request import plan as plan
     from mrf_matrix.planning.search.design_search import tune as tune
     from mrf_matrix.streams import count_stream as count_stream

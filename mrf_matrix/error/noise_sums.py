@@ -16,7 +16,7 @@ margin M, each with independent noise of the same law. It keeps the label with p
     \sum_u P(U = u)\, E\!\left[\frac{\mathbb 1[\text{no rival above}]}{1 + \#\text{ties}}\right]
     = \sum_u f(u) \frac{F(u + M)^{r+1} - F((u + M)^-)^{r+1}}{(r + 1)\, f(u + M)},
 
-ties being broken uniformly. `answer_coefficients` finds the coefficients ``W Ã⁺``, without data.
+ties being broken uniformly.
 """
 
 from collections.abc import Sequence
@@ -24,28 +24,10 @@ from dataclasses import dataclass
 from math import exp, inf, pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import linalg
 from scipy.special import ndtr
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import NoiseLaw
-from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
-from strategies.operators import (
-    Grouping,
-    Identity,
-    Marginals,
-    MemoryCapError,
-    Operator,
-    Product,
-    RowKronecker,
-    Scaled,
-    Sparse,
-    fits,
-    over_groups,
-)
-from strategies.operators.base.qr import qr_triangle
-from strategies.operators.base.recovery import coordinates, estimate, is_explicit
 
 NORMAL_ERROR = 0.0334
 r"""Largest distance of a normal flip probability from that of single Laplace draws, one rival.
@@ -286,115 +268,3 @@ def edgeworth_tail(x: float, excess: float) -> float:
     density = exp(-0.5 * x * x) / sqrt(2 * pi)
     tail = float(ndtr(-x)) + density * excess / 24 * (x**3 - 3 * x)
     return min(1.0, max(0.0, tail))
-
-
-UNIT_ENTRIES = 2**22  # entries of the unit answers that are estimated from at a time
-
-MOST_UNIT_ENTRIES = 2**26
-"""Entries of all unit answers, m², up to which answers are estimated from them: about 10 s.
-
-One takes 0.7 to 2.1e-7 s on the reference machine (marginals of 4 to 40 attributes, timed).
-"""
-
-
-def answer_coefficients(
-    workload: Operator, matrix: Operator, rows: NDArray[np.intp]
-) -> Array | None:
-    """Return rows of ``W Ã⁺``: the weight of every noise draw in an answer.
-
-    `workload` (q, n); `matrix` (m, n): what answers are recovered with, see
-    `RoundedStrategy.recovery`; `rows` (r,): which answers.
-
-    Of shape (r, m); None where neither structure, memory nor time allows, which is told before
-    any of it is spent: then only the variances are known.
-    """
-    if isinstance(matrix, Scaled):
-        inner = answer_coefficients(workload, matrix.inner, rows)
-        return None if inner is None else inner / matrix.weight
-    if isinstance(matrix, Product) and isinstance(matrix.right, Grouping):
-        return answer_coefficients(over_groups(workload, matrix.right), matrix.left, rows)
-    if isinstance(matrix, Grouping):
-        return _rows(over_groups(workload, matrix), rows)
-    if isinstance(matrix, Identity):
-        return _rows(workload, rows)
-    found = _dense_coefficients(workload, matrix, rows)
-    return _implicit_coefficients(workload, matrix, rows) if found is None else found
-
-
-def _rows(matrix: Operator, rows: NDArray[np.intp]) -> Array | None:
-    """Return rows of a matrix, a vector product each: nothing larger than the rows is made."""
-    if not fits((len(rows) + 1, matrix.shape[1]), 8) or not fits((matrix.shape[0], len(rows))):
-        return None
-    picked = np.zeros((matrix.shape[0], len(rows)))
-    picked[rows, np.arange(len(rows))] = 1.0
-    return np.ascontiguousarray(matrix.rmatmat(picked).T)
-
-
-def _dense_coefficients(
-    workload: Operator, matrix: Operator, rows: NDArray[np.intp]
-) -> Array | None:
-    m, n = matrix.shape
-    if not (matrix.has_cheap_inverse or is_explicit(matrix)) or not fits((n, m), 24):
-        return None
-    cells = estimated_cells(matrix, np.eye(m))
-    asked = None if cells is None else _rows(workload, rows)
-    return None if cells is None or asked is None else asked @ cells
-
-
-def _implicit_coefficients(
-    workload: Operator, matrix: Operator, rows: NDArray[np.intp]
-) -> Array | None:
-    """Return rows of ``W A⁺`` where nothing may have length n."""
-    m = matrix.shape[0]
-    if not fits((len(rows), m), 16):
-        return None
-    asked = take_rows(workload, rows)
-    try:
-        if isinstance(matrix, Marginals):
-            return matrix.coefficients(asked)
-        return (
-            _unit_coefficients(asked, matrix)
-            if matrix.has_cheap_inverse
-            else _gram_coefficients(asked, matrix)
-        )
-    except MemoryCapError:
-        return None
-
-
-def _unit_coefficients(asked: Operator, matrix: Operator) -> Array | None:
-    """Return ``W A⁺`` as the estimates from unit answers, None where these are too many."""
-    m = matrix.shape[0]
-    if m * m > MOST_UNIT_ENTRIES:
-        return None
-    step = max(1, UNIT_ENTRIES // m)
-    bands = (np.arange(first, min(first + step, m)) for first in range(0, m, step))
-    return np.concatenate([estimate(asked, matrix, _units(m, band)) for band in bands], axis=1)
-
-
-def _gram_coefficients(asked: Operator, matrix: Operator) -> Array:
-    """Return ``W A⁺ = W (AᵀA)⁺ Aᵀ`` in coordinates of A's row space, with one refinement."""
-    rows, measured = coordinates(asked, matrix)
-    triangle = qr_triangle(measured)
-
-    def solve(right: Array) -> Array:
-        half = linalg.solve_triangular(triangle, right, trans="T")
-        return np.asarray(measured @ linalg.solve_triangular(triangle, half))
-
-    weights = solve(rows.T)
-    weights += solve(rows.T - measured.T @ weights)
-    return np.ascontiguousarray(weights.T)
-
-
-def _units(m: int, band: NDArray[np.intp]) -> Array:
-    units = np.zeros((m, len(band)))
-    units[band, np.arange(len(band))] = 1.0
-    return units
-
-
-def take_rows(workload: Operator, rows: NDArray[np.intp]) -> Operator:
-    """Return some rows of a workload over a domain that is too large to enumerate."""
-    if isinstance(workload, RowKronecker):
-        return workload.take_rows(rows)
-    if isinstance(workload, Product):
-        return Product(take_rows(workload.left, rows), workload.right)
-    return Sparse(workload.to_sparse()[rows])

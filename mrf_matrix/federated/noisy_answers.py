@@ -32,8 +32,7 @@ from mrf_matrix.mechanisms import (
     SharedDiscreteLaplace,
 )
 from mrf_matrix.mechanisms.ledger.rules import check_claims
-from mrf_matrix.mechanisms.measurement.measure import release_maker
-from mrf_matrix.mechanisms.measurement.release import Noise
+from mrf_matrix.mechanisms.measurement.release import Noise, release_maker
 from mrf_matrix.release.curator import Live, StrategyStep
 
 MODULUS_BITS = 64

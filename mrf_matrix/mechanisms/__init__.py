@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.ledger.payers import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.ledger.rules import describe_charges as describe_charges
     from mrf_matrix.mechanisms.measurement.claimed import claimed_release as claimed_release
-    from mrf_matrix.mechanisms.measurement.least_squares import reconstruct as reconstruct
-    from mrf_matrix.mechanisms.measurement.least_squares import row_variances as row_variances
     from mrf_matrix.mechanisms.measurement.measure import calibrate as calibrate
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
+    from mrf_matrix.mechanisms.measurement.measure import reconstruct as reconstruct
+    from mrf_matrix.mechanisms.measurement.measure import row_variances as row_variances
     from mrf_matrix.mechanisms.measurement.mechanism import Mechanism as Mechanism
     from mrf_matrix.mechanisms.measurement.release import MeasurementRecord as MeasurementRecord
     from mrf_matrix.mechanisms.measurement.release import Release as Release

@@ -11,11 +11,8 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.least_squares import (
-    check_determined,
-    checked_workload,
-    estimated_cells,
-)
+from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
+from mrf_matrix.mechanisms.measurement.measure import check_determined, checked_workload
 from mrf_matrix.reconstruction.estimate import (
     Estimate,
     PooledReleases,

@@ -18,11 +18,8 @@ from mrf_matrix.base.provenance import join
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.least_squares import (
-    checked_workload,
-    determined_estimate,
-    recovered_squares,
-)
+from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.measure import checked_workload, determined_estimate
 from mrf_matrix.mechanisms.rounding import is_integral
 from mrf_matrix.mechanisms.statement import Claim
 from strategies.operators import (

@@ -14,11 +14,11 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.least_squares import (
+from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.measure import (
     check_determined,
     checked_workload,
     determined_estimate,
-    recovered_squares,
 )
 from mrf_matrix.reconstruction.estimate import (
     Estimate,

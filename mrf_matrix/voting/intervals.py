@@ -34,8 +34,9 @@ from scipy.special import ndtri
 from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.domain.columns import Records
-from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, add_terms, answer_coefficients
+from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, add_terms
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.measurement.least_squares import answer_coefficients
 from strategies.operators import Grouping, Identity, Operator, Scaled, over_groups
 
 Margins = tuple[NDArray[np.intp], Array, Array, Array]

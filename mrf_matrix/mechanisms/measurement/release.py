@@ -1,5 +1,6 @@
 """The product of a private measurement: noisy integers, and all public about them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
@@ -12,7 +13,7 @@ import numpy as np
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.display import RowDisplay, first_few, format_count
-from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, Spending, join
+from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, Spending, join, spending_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, MechanismView
 from mrf_matrix.mechanisms.shared_noise import Quorum
@@ -337,6 +338,36 @@ class Release(MechanismView, RowDisplay):
     def __repr__(self) -> str:
         rows, classes = self.answers.shape
         return f"Release({rows} x {classes} answers, method={self.method!r}. {self.statement})"
+
+
+def release_maker(
+    mechanism: Mechanism,
+    noise: Noise,
+    sizes: tuple[int, ...],
+    rests_on: Provenance,
+    *,
+    domain: Domain | None = None,
+    quorum: Quorum | None = None,
+) -> Callable[[Longs], Release]:
+    """Return what makes a release of answers, all of which is known before they are drawn.
+
+    `rests_on`: that of counts and strategy; its own charge is added, or the whole that it is a part
+    of.
+    """
+    condition = mechanism.author if noise == "claimed" else ""
+    if quorum is not None:
+        condition = quorum.condition
+    spending = spending_of(
+        mechanism.budget, mechanism.neighboring, noise, "a measurement", condition
+    )
+    known = rests_on | Provenance.from_spending(spending)
+    record = MeasurementRecord.today(noise)
+
+    def release(answers: Longs) -> Release:
+        drawn = DrawnAnswers(answers, known, mechanism, noise, quorum)
+        return Release(mechanism, drawn.answers, noise, sizes, record, domain, quorum, drawn)
+
+    return release
 
 
 def checked_release(release: object) -> Release:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from mrf_matrix.forests import Forest
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.mechanisms.measurement.least_squares import PROBES
+from mrf_matrix.mechanisms.measurement.measure import PROBES
 from mrf_matrix.planning.plans.block_design import block_arrays
 from mrf_matrix.planning.plans.part import PlannedParts, PlanPart
 from mrf_matrix.release.curator import StrategyStep

@@ -11,12 +11,12 @@ from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.base.work import tell
 from mrf_matrix.domain import Domain
-from mrf_matrix.error.noise_sums import NoiseTerm, answer_coefficients
+from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, reconstruct
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.least_squares import answer_coefficients, recovered_squares
 from mrf_matrix.mechanisms.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.plan_kind import PlanKind, RowObjective
 from mrf_matrix.release.curator import KeptTable, KeptVotes, StrategyStep

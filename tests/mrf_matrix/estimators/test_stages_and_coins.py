@@ -16,7 +16,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds.two_stage import tables_of_every_structure
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PrivacyLedger, PureDP, count_cells
-from mrf_matrix.mechanisms.measurement.least_squares import check_determined
+from mrf_matrix.mechanisms.measurement.measure import check_determined
 from mrf_matrix.planning import plan
 from mrf_matrix.planning.plans import part, plan_kind
 from mrf_matrix.planning.plans.baselines import HARD_SQUARED, one_leaf_each, record_coins

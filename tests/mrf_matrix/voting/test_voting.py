@@ -14,7 +14,7 @@ from mrf_matrix import (
     MatrixForestClassifier,
     RandomTrees,
 )
-from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, answer_coefficients
+from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.forests import concatenate
 from mrf_matrix.mechanisms import (
     DiscreteGaussian,
@@ -24,6 +24,7 @@ from mrf_matrix.mechanisms import (
     measure,
     row_variances,
 )
+from mrf_matrix.mechanisms.measurement.least_squares import answer_coefficients
 from mrf_matrix.voting import NoisyLeaves, intervals, leaf_evidence, vote_shares, voting
 from mrf_matrix.voting.evidence import evidence_scale, odds_logs
 from mrf_matrix.voting.intervals import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import strategies
-from mrf_matrix.mechanisms.measurement.least_squares import check_determined
+from mrf_matrix.mechanisms.measurement.measure import check_determined
 from strategies import operators as ops
 from strategies.operators import (
     Marginals,

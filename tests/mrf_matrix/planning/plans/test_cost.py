@@ -17,7 +17,6 @@ from mrf_matrix import (
     plan,
 )
 from mrf_matrix.cli.plan import plan_table
-from mrf_matrix.error import noise_sums
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     MultinomialMatrixForestClassifier,
@@ -26,6 +25,7 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
 )
 from mrf_matrix.mechanisms import CellCounts, measure
+from mrf_matrix.mechanisms.measurement import least_squares
 from mrf_matrix.planning import peak_bytes
 from mrf_matrix.planning.plans import cost
 from mrf_matrix.planning.plans import part as plan_parts
@@ -265,14 +265,14 @@ def test_units_too_many_are_told_before_any_is_estimated_from(monkeypatch):
     workload = Dense(np.random.default_rng(0).random((3, 20)))
     expected = workload.to_dense() @ np.linalg.pinv(matrix.to_dense())
     np.testing.assert_allclose(
-        noise_sums._unit_coefficients(workload, matrix), expected, atol=1e-12
+        least_squares._unit_coefficients(workload, matrix), expected, atol=1e-12
     )
-    monkeypatch.setattr(noise_sums, "estimate", None)  # called, it would fail
-    monkeypatch.setattr(noise_sums, "MOST_UNIT_ENTRIES", 20**2 - 1)
-    assert noise_sums._unit_coefficients(workload, matrix) is None
-    monkeypatch.setattr(noise_sums, "MOST_UNIT_ENTRIES", 20**2)
+    monkeypatch.setattr(least_squares, "estimate", None)  # called, it would fail
+    monkeypatch.setattr(least_squares, "MOST_UNIT_ENTRIES", 20**2 - 1)
+    assert least_squares._unit_coefficients(workload, matrix) is None
+    monkeypatch.setattr(least_squares, "MOST_UNIT_ENTRIES", 20**2)
     with pytest.raises(TypeError):  # negative control: within the limit the work is done
-        noise_sums._unit_coefficients(workload, matrix)
+        least_squares._unit_coefficients(workload, matrix)
 
 
 @pytest.mark.slow
@@ -280,8 +280,8 @@ def test_marginals_of_many_cells_need_no_units(monkeypatch):
     domain = Domain.from_sizes([12, 12, 12, 12], n_classes=2)
     made = plan(domain, epsilon=1, strategy="marginals", **{**FEW_TREES, "max_depth": 4})
     drawn = made.parts[0].n_measurements
-    assert drawn**2 > noise_sums.MOST_UNIT_ENTRIES
-    monkeypatch.setattr(noise_sums, "estimate", None)
+    assert drawn**2 > least_squares.MOST_UNIT_ENTRIES
+    monkeypatch.setattr(least_squares, "estimate", None)
     assert made.to_dict()["flips_by_normal_law"] is False
     rows = np.arange(0, len(made.row_variances), 97)
     squares = [term.repeats @ term.weights**2 for term in made.parts[0].terms(rows)]
