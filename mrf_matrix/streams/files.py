@@ -1,13 +1,12 @@
 """Files of records, read a part at a time: Parquet, CSV, and folders of them.
 
-*CSV files, read a part at a time by pyarrow or polars, or by Python where neither is there.* All
-read text, and one rule says what a text means: that of `mrf_matrix.domain.encoding`. A domain's
-categories are looked up once for each distinct text of a part, not once a record.
+CSV files are read by pyarrow, or by Python where it is not there. Both read text, and one rule says
+what a text means: that of `mrf_matrix.domain.encoding`. A domain's categories are looked up once
+for each distinct text of a part, not once a record.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
@@ -31,11 +30,11 @@ from mrf_matrix.datasets.files import (
     too_long_error,
 )
 from mrf_matrix.domain import Attribute, Domain, DomainError
-from mrf_matrix.domain.columns import Column, as_any_column, check_repeats, read_columns
+from mrf_matrix.domain.columns import Column, check_repeats, read_columns
 from mrf_matrix.domain.encoding import positions_of, text_column, value_reader
 
 if TYPE_CHECKING:
-    from polars import DataFrame, LazyFrame, Series
+    from polars import DataFrame
     from pyarrow import DictionaryArray, StringArray, Table
 
 
@@ -44,34 +43,7 @@ PART_BYTES = 2**23  # bytes of text in memory at a time
 PLAIN_NUMBER = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?$"
 """Texts that Arrow reads as Python does."""
 
-PART_RECORDS = 2**16  # records in memory at a time, where a reader counts records
-
 Attributes = Sequence[Attribute]
-
-
-@dataclass(frozen=True)
-class Source:
-    """A CSV file whose header was read: columns are read by their places, whatever their names."""
-
-    path: Path
-    file_format: FileFormat
-    n_columns: int
-    attributes: Attributes
-    places: tuple[int, ...]  # of the attributes
-
-    @property
-    def names(self) -> list[str]:
-        """Names for all columns, which a header may repeat or leave out."""
-        return list(map(str, range(self.n_columns)))
-
-    @property
-    def used_names(self) -> list[str]:
-        """Those names that the attributes have."""
-        return list(map(str, self.places))
-
-    @property
-    def separator(self) -> str:
-        return self.file_format.separator_of(self.path)
 
 
 def csv_columns(
@@ -89,20 +61,14 @@ def csv_columns(
         if absent := [name for name in used if name not in names]:
             raise records.missing_columns_error(absent, names)
         is_plain = records.n_lines == 1 and records.has_more()
-    places = tuple(names.index(name) for name in used)
-    source = Source(path, file_format, len(names), attributes, places)
-    quotes = find_quotes(path, file_format)
-    if quotes != "none":
-        skips = quotes == "after blanks"
-        with csv_errors(path, file_format), open_text(path, file_format) as file:
-            CsvRecords(file, path, file_format, skips_blanks=skips).check_quotes()
-    if is_plain and quotes != "after blanks":
-        if find_spec("pyarrow"):
-            return _read_by_arrow(source)
-        suits_polars = file_format.is_utf8 and quotes == "none"
-        if suits_polars and find_spec("polars") and has_complete_records(source):
-            return _read_by_polars(source)
-    return _read_by_python(source)
+    if is_plain and find_spec("pyarrow"):
+        quotes = find_quotes(path, file_format)
+        if quotes == "fields":
+            with csv_errors(path, file_format), open_text(path, file_format) as file:
+                CsvRecords(file, path, file_format, skips_blanks=False).check_quotes()
+        if quotes != "after blanks":
+            return _read_by_arrow(path, attributes, file_format, names)
+    return _read_by_python(path, attributes, file_format)
 
 
 def find_quotes(
@@ -127,117 +93,64 @@ def find_quotes(
     return found
 
 
-def has_complete_records(source: Source) -> bool:
-    """Whether polars finds every record, with text in its last column.
+def _read_by_python(
+    path: Path, attributes: Attributes, file_format: FileFormat
+) -> Iterator[list[Column]]:
+    for columns in csv_chunks(path, file_format):
+        yield [text_column(one, columns[one.name], file_format.decimal) for one in attributes]
 
-    It fills records that have too few fields with nulls, and says nothing, has nulls for empty
-    lines as for records of empty fields, and takes a carriage return alone for no end of a line:
-    where there are such, Python reads the file, and counts the fields.
+
+def _read_by_arrow(
+    path: Path, attributes: Attributes, file_format: FileFormat, header: list[str]
+) -> Iterator[list[Column]]:
+    """Read by pyarrow: numbers as text, categories as positions among distinct texts.
+
+    Columns are called by their places, for a header may repeat names or leave them out.
     """
-    import polars
-
-    if not has_newlines_only(source):
-        return False
-    try:
-        last = polars.col(source.names[-1])
-        missing = _polars_records(source).select(last.is_null().any())
-        return not missing.collect(engine="streaming").item()
-    except polars.exceptions.PolarsError:
-        return False
-
-
-def has_newlines_only(source: Source) -> bool:
-    """Whether every carriage return stands before a newline."""
-    with open_text(source.path, source.file_format) as file:
-        while block := file.read(2**20):
-            if block.endswith("\r"):
-                block += file.read(1)
-            if "\r" in block.replace("\r\n", ""):
-                return False
-    return True
-
-
-def _polars_records(source: Source) -> "LazyFrame":
-    import polars
-
-    schema = dict.fromkeys(source.names, polars.String())
-    return polars.scan_csv(
-        source.path, has_header=False, skip_rows=1, schema=schema, separator=source.separator
-    )
-
-
-def _read_by_python(source: Source) -> Iterator[list[Column]]:
-    decimal = source.file_format.decimal
-    for columns in csv_chunks(source.path, source.file_format):
-        yield [text_column(one, columns[one.name], decimal) for one in source.attributes]
-
-
-def _read_by_arrow(source: Source) -> Iterator[list[Column]]:
-    """Read by pyarrow: numbers as text, categories as positions among distinct texts."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
     texts, numbers = pyarrow.dictionary(pyarrow.int32(), pyarrow.string()), pyarrow.string()
-    decimal = source.file_format.decimal
-    kinds = [numbers if one.is_numeric and decimal == "." else texts for one in source.attributes]
+    decimal = file_format.decimal
+    used = [str(header.index(one.name)) for one in attributes]
+    kinds = [numbers if one.is_numeric and decimal == "." else texts for one in attributes]
     convert = arrow_csv.ConvertOptions(
-        include_columns=source.used_names,
-        column_types=dict(zip(source.used_names, kinds, strict=True)),
+        include_columns=used,
+        column_types=dict(zip(used, kinds, strict=True)),
         null_values=[],
         strings_can_be_null=False,
     )
     try:
         with arrow_csv.open_csv(
-            pyarrow.input_stream(str(source.path), compression="detect"),
+            pyarrow.input_stream(str(path), compression="detect"),
             read_options=arrow_csv.ReadOptions(
                 block_size=PART_BYTES,
-                column_names=source.names,
+                column_names=list(map(str, range(len(header)))),
                 skip_rows=1,
-                encoding="utf8" if source.file_format.is_utf8 else source.file_format.encoding,
+                encoding="utf8" if file_format.is_utf8 else file_format.encoding,
             ),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=source.separator, newlines_in_values=True
+                delimiter=file_format.separator_of(path), newlines_in_values=True
             ),
             convert_options=convert,
         ) as reader:
             for batch in reader:
                 yield [
                     _arrow_column(one, batch.column(place), decimal)
-                    for place, one in enumerate(source.attributes)
+                    for place, one in enumerate(attributes)
                 ]
     except pyarrow.ArrowInvalid as error:
-        raise _format_error(source, error) from None
+        raise _format_error(path, file_format, error) from None
 
 
-def _read_by_polars(source: Source) -> Iterator[list[Column]]:
-    import polars
-
-    decimal = source.file_format.decimal
-    lazy = _polars_records(source).select(source.used_names).fill_null("")
-    try:
-        for part in lazy.collect_batches(chunk_size=PART_RECORDS):
-            yield [
-                _polars_column(one, part[name], decimal)
-                for one, name in zip(source.attributes, source.used_names, strict=True)
-            ]
-    except polars.exceptions.ComputeError as error:
-        raise _format_error(source, error) from None
-
-
-def _polars_column(attribute: Attribute, texts: "Series", decimal: str) -> Column:
-    if attribute.is_numeric and decimal == ".":
-        return text_column(attribute, texts.to_list())
-    return replace(as_any_column(attribute.name, texts), source="text", decimal=decimal)
-
-
-def _format_error(source: Source, error: Exception) -> DomainError:
+def _format_error(path: Path, file_format: FileFormat, error: Exception) -> DomainError:
     """Return the error without the record that a library quotes in it."""
     if "columns, got" in str(error):
-        row = str(error).rpartition(": ")[2].split(source.separator)
+        row = str(error).rpartition(": ")[2].split(file_format.separator_of(path))
         return DomainError(
-            f"{source.path}: a record has more or fewer fields than the header.", values=row
+            f"{path}: a record has more or fewer fields than the header.", values=row
         )
-    return DomainError(f"{not_csv_message(source.path, source.file_format)} with a header row.")
+    return DomainError(f"{not_csv_message(path, file_format)} with a header row.")
 
 
 def _arrow_column(

@@ -30,7 +30,7 @@ from mrf_matrix.mechanisms import count_cells
 from mrf_matrix.streams import count_dask
 from mrf_matrix.streams import files as csv_files
 
-ENGINES = ["pyarrow", "polars", "python", "load"]
+ENGINES = ["pyarrow", "python", "load"]
 ATTRIBUTES = (
     Attribute("n", edges=[0, 0.5, 2, 1000], missing="category", missing_values=["9.9", "-"]),
     Attribute("n", edges=[-5, 2.25], missing="category", unreadable="missing"),

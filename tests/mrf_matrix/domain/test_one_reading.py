@@ -115,7 +115,7 @@ def test_records_of_text_are_read_alike_by_all(parts, rows):
     assert ("refused" if "refused" in alone else [one for (one,) in alone]) == truth
 
 
-@given(DOMAINS, ROWS, st.sampled_from(["pyarrow", "polars", "python", "load"]))
+@given(DOMAINS, ROWS, st.sampled_from(["pyarrow", "python", "load"]))
 def test_files_are_read_as_columns_are(tmp_path_factory, parts, rows, engine):
     domain = Domain(list(parts), target=Attribute("y", size=1))
     codes = codes_of(lambda: domain.encode(readers(domain, rows)["columns"]))
@@ -286,7 +286,7 @@ def test_short_floats_are_the_decimals_they_are_written_as(kind, step):
     assert listed.encode({"a": np.array(values, kind)}).ravel().tolist() == list(range(len(values)))
 
 
-@pytest.mark.parametrize("engine", ["pyarrow", "polars", "python"])
+@pytest.mark.parametrize("engine", ["pyarrow", "python"])
 @pytest.mark.parametrize(
     "stray", ['1,1,"5 inch\n', '1,1,5 inch"\n1,1,"x\n', '1,1,"5 inch\n2,1,7"\n', '"1,1,x\n']
 )
