@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from mrf_matrix.federated.runner import Federation as Federation
     from mrf_matrix.federated.runner import Network as Network
     from mrf_matrix.federated.runner import run_federation as run_federation
-    from mrf_matrix.federated.shares.coarse import CoarseStrategyError as CoarseStrategyError
     from mrf_matrix.federated.shares.design import FederatedDesign as FederatedDesign
     from mrf_matrix.federated.shares.design import federate as federate
+    from mrf_matrix.federated.shares.noise import CoarseStrategyError as CoarseStrategyError
     from mrf_matrix.federated.sums.messages import AlteredMessageError as AlteredMessageError
     from mrf_matrix.federated.sums.messages import BelowThresholdError as BelowThresholdError
     from mrf_matrix.federated.sums.messages import Message as Message

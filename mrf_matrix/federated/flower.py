@@ -16,13 +16,13 @@ from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.base.work import enter_draw, keep_draws
 from mrf_matrix.domain import Domain
-from mrf_matrix.federated.local_party import LocalParty, PartyRecord, party_answer
 from mrf_matrix.federated.noisy_answers import (
     check_charged_once,
     excess_session,
     noise_kind,
     release_of,
 )
+from mrf_matrix.federated.party import LocalParty, PartyRecord, party_answer
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ROUNDS, Message, ProtocolError, Session
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive

@@ -18,12 +18,6 @@ from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, join
 from mrf_matrix.base.work import DrawRecord, Payment, enter_draw, keep_draws, save_draw
 from mrf_matrix.domain import Domain
-from mrf_matrix.federated.local_party import (
-    LocalParty,
-    PartyRecord,
-    check_before_charge,
-    party_answer,
-)
 from mrf_matrix.federated.noisy_answers import (
     CapacityError,
     checked_answers,
@@ -31,6 +25,12 @@ from mrf_matrix.federated.noisy_answers import (
     noise_kind,
     release_of,
     session_of,
+)
+from mrf_matrix.federated.party import (
+    LocalParty,
+    PartyRecord,
+    check_before_charge,
+    party_answer,
 )
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import (

@@ -8,7 +8,7 @@ pytest.importorskip("cryptography")
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from mrf_matrix.federated import Session
-from mrf_matrix.federated.sums.party import PartyState, party_step, with_values
+from mrf_matrix.federated.party import PartyState, party_step, with_values
 from mrf_matrix.federated.sums.server import ServerState, server_next, server_receive
 
 

@@ -14,7 +14,7 @@ from mrf_matrix.federated import (
     federate,
 )
 from mrf_matrix.federated.noisy_answers import PartyCurator, capacity, tail
-from mrf_matrix.federated.shares.design import gaussian_share, spread_of_sums
+from mrf_matrix.federated.shares.noise import gaussian_share, spread_of_sums
 from mrf_matrix.federated.systems import (
     adjusted_leaves,
     grow_collaboratively,

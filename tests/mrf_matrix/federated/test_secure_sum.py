@@ -18,11 +18,17 @@ from mrf_matrix.federated import (
     ProtocolError,
     ReplayedMessageError,
     federate,
-    local_party,
+    party,
     session_of,
 )
-from mrf_matrix.federated.local_party import LocalParty, PartyRecord, party_answer
 from mrf_matrix.federated.noisy_answers import excess_session
+from mrf_matrix.federated.party import (
+    LocalParty,
+    PartyRecord,
+    party_answer,
+    party_step,
+    with_values,
+)
 from mrf_matrix.federated.sums.masks import recover, split_secret
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
@@ -34,7 +40,6 @@ from mrf_matrix.federated.sums.messages import (
     unpack,
     unpack_by_party,
 )
-from mrf_matrix.federated.sums.party import party_step, with_values
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.mechanisms import PrivacyLedger, PureDP, count_cells
 from strategies.operators import Identity
@@ -306,9 +311,9 @@ class Deployment:
             LocalParty(i, keys[i], tables[i], PrivacyLedger(epsilon=1)) for i in range(PARTIES)
         ]
         self.kept, self.drawn = [PartyRecord() for _ in range(PARTIES)], []
-        draw = local_party.contribution
+        draw = party.contribution
         monkeypatch.setattr(
-            local_party, "contribution", lambda *given, **told: self.note(draw(*given, **told))
+            party, "contribution", lambda *given, **told: self.note(draw(*given, **told))
         )
 
     def note(self, made):
