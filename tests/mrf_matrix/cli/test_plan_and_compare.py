@@ -186,7 +186,7 @@ def test_tune_prints_a_table_and_resumes(tmp_path):
 @pytest.mark.parametrize(
     ("method", "options"),
     [
-        ("matrix", ["--n-trees", "4", "--max-depth", "1"]),
+        ("matrix", ["--n-trees", "4", "--max-depth", "1", "--strategy", "identity"]),
         ("tables", ["--n-blocks", "2"]),
         ("additive", ["--kind", "additive"]),
     ],

@@ -358,6 +358,7 @@ def test_gaussian_noise(queries, voting, allocation, relation, squared):
     assert scale**2 == pytest.approx(squared(len(queries)), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_optimised_beats_existing_on_car_as_in_figure_4():
     """The published code at ε = 1: optimised .756, existing .265 (other splits and forests)."""
     car = load_dataset("car")

@@ -198,6 +198,7 @@ def test_many_parties_take_part():
     assert 20 <= len(found.contributors) < 30
 
 
+@pytest.mark.slow
 def test_forests_of_car_by_ten_parties_are_as_good_as_central_ones():
     """Research noise, four runs each: means of accuracy within four deviations.
 

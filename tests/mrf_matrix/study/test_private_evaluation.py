@@ -114,7 +114,9 @@ def test_the_standard_error_of_sampling_is_that_of_fresh_records():
         assert np.mean(errors) == pytest.approx(values.std(ddof=1), rel=0.2), name
 
 
-@pytest.mark.parametrize(("epsilon", "rare"), [(0.5, None), (2.0, None), (2.0, (9.0, 1.0))])
+@pytest.mark.parametrize(
+    ("epsilon", "rare"), [(0.5, None), pytest.param(2.0, (9.0, 1.0), marks=pytest.mark.slow)]
+)
 def test_intervals_hold_over_releases(epsilon, rare):
     model, X, truth = drawn(2, rare=rare)
     cut = 0.2 if rare else None
