@@ -17,6 +17,7 @@ from mrf_matrix.cli.screen import advise, console, print_and_write, progress_bar
 from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning import Tuning, tune
+from mrf_matrix.planning.search.objectives import OBJECTIVES
 from mrf_matrix.planning.search.tuning import default_spaces, is_too_long
 
 SHOWN = 12  # designs of a search that a table shows
@@ -72,7 +73,7 @@ def spaces(schema: Domain, settings: dict[str, Any]) -> list[dict[str, list[Any]
 @options.kind("tables, matrix and, where it suits, additive, or that of the options given")
 @click.option(
     "--objective",
-    type=click.Choice(["accuracy", "flip", "error", "bound"]),
+    type=click.Choice(list(OBJECTIVES)),
     default="accuracy",
     help="A planning score (expected accuracy under a public prior), flip probability, error, "
     "or bias bound.",

@@ -49,7 +49,7 @@ from mrf_matrix.planning.search.tuning import (
     kind_word,
     not_tried,
     rank_trials,
-    refused,
+    refusal,
     searchable_kind,
     split_by_law,
     structures_of,
@@ -340,7 +340,7 @@ class DesignTrials:
         except ValueError as impossible:  # this design cannot be; the others may
             seconds = self.clock.now() - started
             return [
-                replace(refused(design, str(impossible), seconds), searched=not quick)
+                replace(refusal(design, str(impossible), seconds), searched=not quick)
                 for design in group
             ]
 
@@ -359,7 +359,7 @@ class DesignTrials:
                 searchable_kind(word)
                 kind = kind_of(word, design.get("allocation", "matrix"), said)
             except ValueError as impossible:
-                trials.append(refused(design, str(impossible), self.clock.now() - started))
+                trials.append(refusal(design, str(impossible), self.clock.now() - started))
                 continue
             if kind.is_sequence:
                 trials.append(self._sequence_trial(design, started))
@@ -376,7 +376,7 @@ class DesignTrials:
                 voted = [one.voted_by(kind.voting) for one in plans]
                 trials.append(self._trial(design, voted, started, quick))
             except ValueError as unjudged:
-                trials.append(refused(design, str(unjudged), self.clock.now() - started))
+                trials.append(refusal(design, str(unjudged), self.clock.now() - started))
         return trials
 
     def _trial(self, design: Design, plans: list[Plan], started: float, quick: bool) -> Trial:
@@ -421,7 +421,7 @@ class DesignTrials:
         ]
         beyond = self._excess(made[0], release_seconds(made[0]))
         if note := beyond or self._too_long(made, started):
-            return refused(design, note, self.clock.now() - started)
+            return refusal(design, note, self.clock.now() - started)
         judge = cast(Callable[[ResidualPlan], float], self.objective)
         return Trial(
             design=design,

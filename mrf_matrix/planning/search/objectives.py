@@ -380,24 +380,27 @@ class UserObjective:
         return value
 
 
+OBJECTIVES: dict[str, Any] = {
+    "accuracy": ExpectedLoss, "flip": FlipProbability, "error": RelativeError,
+    "bound": LipschitzBound,
+}  # fmt: skip
+
+
 def as_objective(objective: object, **options: Any) -> Objective:
     """Return an objective by name, or a user's function as one.
 
     `objective`: "accuracy", "flip", "error" or "bound", or ``f(plan) -> float``, to be minimised;
     `**options`: parameters of the named objective.
     """
-    kinds: dict[str, Any] = {
-        "accuracy": ExpectedLoss, "flip": FlipProbability, "error": RelativeError,
-        "bound": LipschitzBound,
-    }  # fmt: skip
-    if isinstance(objective, str) and objective in kinds:
-        able = [one.name for one in fields(kinds[objective]) if one.init and one.name != "name"]
+    if isinstance(objective, str) and objective in OBJECTIVES:
+        made = OBJECTIVES[objective]
+        able = [one.name for one in fields(made) if one.init and one.name != "name"]
         if strange := sorted(set(options) - set(able)):
             raise ValueError(
                 f"objective_options holds {', '.join(strange)}: expected parameters of objective "
                 f"{objective!r}, which are {', '.join(able)}."
             )
-        found: Objective = kinds[objective](**options)
+        found: Objective = made(**options)
         return found
     if options:
         raise ValueError(
@@ -409,7 +412,7 @@ def as_objective(objective: object, **options: Any) -> Objective:
     if callable(objective):
         return UserObjective(objective, getattr(objective, "__name__", "objective"))
     raise ValueError(
-        f"objective={objective!r}: expected one of {', '.join(map(repr, kinds))}, or a "
+        f"objective={objective!r}: expected one of {', '.join(map(repr, OBJECTIVES))}, or a "
         f"function of a plan."
     )
 

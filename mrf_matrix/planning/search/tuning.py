@@ -214,7 +214,7 @@ def not_tried(design: dict[str, Any], note: str) -> Trial:
     return Trial(design, inf, nan, 0, 0, 0, 0.0, note, stopped=True)
 
 
-def refused(design: dict[str, Any], note: str, seconds: float) -> Trial:
+def refusal(design: dict[str, Any], note: str, seconds: float) -> Trial:
     return Trial(design, inf, nan, 0, 0, 0, seconds, note)
 
 
