@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.base.arrays import AnyInts, Array, Codes, Longs
+from mrf_matrix.base.arrays import AnyInts, Array, Codes, Longs, Values
 from mrf_matrix.base.checks import PrivateValue, whole_number
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, join
 from mrf_matrix.domain import Domain
@@ -145,7 +145,7 @@ class CellCounts(PrivateValue):
         records = float(self.counts.sum(dtype=np.float64))
         try:
             for block, columns in self._columns(operator):
-                _check_exact(columns, records)
+                check_exact(columns.data, records)
                 result += columns @ self.counts[block]
         except MemoryCapError:  # whose text tells how many cells are occupied
             raise MemoryCapError(
@@ -201,7 +201,7 @@ def _check_domain(domain: Domain | None, sizes: tuple[int, ...], classes: int) -
 def _combined_answers(left: Operator, answers: Longs) -> Longs:
     """Return combinations of exact answers, exactly: of paths, say, that a strategy combines."""
     form = left.to_sparse()
-    _check_exact(form, float(answers.sum(axis=0, dtype=np.float64).max(initial=0.0)))
+    check_exact(form.data, float(answers.sum(axis=0, dtype=np.float64).max(initial=0.0)))
     return np.asarray(form @ answers, dtype=np.int64)
 
 
@@ -219,14 +219,14 @@ def check_columns(operator: Operator, sizes: tuple[int, ...]) -> None:
         )
 
 
-def _check_exact(columns: sparse.csr_array, records: float) -> None:
+def check_exact(entries: Values, records: float) -> None:
     """Refuse entries that are no integers, and answers that might exceed 63 bits."""
-    if columns.dtype.kind not in "iu":
+    if entries.dtype.kind not in "iu":
         raise ValueError(
-            f"the strategy's columns have type {columns.dtype}: expected exact integers; round "
+            f"the strategy's columns have type {entries.dtype}: expected exact integers; round "
             f"it first with round_strategy(matrix, norm)."
         )
-    largest = int(np.abs(columns.data).max(initial=0))
+    largest = int(np.abs(entries).max(initial=0))
     if largest * records >= 2**62:
         raise OverflowError(
             f"strategy entries of {largest} times the number of records may exceed 63 bits: "

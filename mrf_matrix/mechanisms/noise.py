@@ -121,33 +121,26 @@ class NoNoise(NoiseLaw):
 
     @property
     def variance(self) -> float:
-        """Zero."""
         return 0.0
 
     def log_pmf(self, values: Array | AnyInts) -> Array:
-        """Return 0 at the integer 0 and minus infinity elsewhere."""
         return np.where(np.asarray(values) == 0, 0.0, -np.inf)
 
     def log_characteristic(self, angles: Array) -> Array:
-        """Return zeros: the characteristic function of 0 is 1."""
         return np.zeros(len(angles))
 
     @property
     def fourth_cumulant(self) -> float:
-        """Zero."""
         return 0.0
 
     @property
     def has_normal_tails(self) -> bool:
-        """True: there are none."""
         return True
 
     def exact(self, answers: Longs) -> Longs:
-        """Return a copy of the answers."""
         return answers.copy()
 
     def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
-        """Return zeros."""
         return np.zeros(shape, dtype=np.int64)
 
     def __str__(self) -> str:
@@ -368,7 +361,6 @@ class DiscreteGaussian(SampledLaw):
 
     @property
     def has_normal_tails(self) -> bool:
-        """True."""
         return True
 
     def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:

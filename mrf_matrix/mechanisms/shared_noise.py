@@ -10,7 +10,6 @@ not settle between two values, more bits of both are taken. No float is rounded 
 is exact, and one word a draw is enough but for one draw in 2**50.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,14 +21,11 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs, Words
 from mrf_matrix.base.checks import check_parent_process, short_repr
-from mrf_matrix.mechanisms.noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    NoiseLaw,
-    checked_scale,
-)
+from mrf_matrix.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, NoiseLaw, checked_scale
+from mrf_matrix.mechanisms.selection import Bits
 
 WordSource = Callable[[int], Words]  # returns so many uniform 64-bit words
+SYSTEM: WordSource = Bits().words  # from the operating system, which cannot be seeded
 
 LARGEST_TABLED_SCALE = 4096  # largest scale t whose table, of about 45 t whole numbers, is made
 
@@ -39,13 +35,8 @@ WORD = 64
 BLOCK = 2**20
 
 
-def system_words(count: int) -> Words:
-    """Return uniform words from the operating system, which cannot be seeded."""
-    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
-
-
 def negative_binomial(
-    scale: Fraction, shape: Fraction, count: int, words: WordSource = system_words
+    scale: Fraction, shape: Fraction, count: int, words: WordSource = SYSTEM
 ) -> Longs:
     """Return independent draws of NB(r, 1 - q), ``q = exp(-1/t)``, exactly.
 
@@ -296,7 +287,7 @@ class SharedDiscreteLaplace(NoiseLaw):
     def exact(self, answers: Longs) -> Longs:
         """Return the answers plus exact draws, from the system's randomness."""
         check_parent_process()
-        return answers + self.draws(answers.shape, system_words)
+        return answers + self.draws(answers.shape, SYSTEM)
 
     def draws(self, shape: tuple[int, ...], words: WordSource) -> Longs:
         """Return exact draws from a source of uniform words."""
@@ -373,11 +364,9 @@ class SharedDiscreteGaussian(NoiseLaw):
 
     @property
     def variance(self) -> float:
-        """The number of parties times a draw's exact variance."""
         return self.parties * DiscreteGaussian(self.scale).variance
 
     def log_pmf(self, values: Array | AnyInts) -> Array:
-        """Return the logarithm of the probabilities of the law that is as wide."""
         return self.whole.log_pmf(values)
 
     def log_characteristic(self, angles: Array) -> Array:
@@ -386,12 +375,10 @@ class SharedDiscreteGaussian(NoiseLaw):
 
     @property
     def fourth_cumulant(self) -> float:
-        """The number of parties times that of a draw."""
         return self.parties * DiscreteGaussian(self.scale).fourth_cumulant
 
     @property
     def has_normal_tails(self) -> bool:
-        """As each draw has."""
         return DiscreteGaussian(self.scale).has_normal_tails
 
     def exact(self, answers: Longs) -> Longs:
@@ -402,7 +389,6 @@ class SharedDiscreteGaussian(NoiseLaw):
         return answers
 
     def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
-        """Return draws of the law that is as wide."""
         return self.whole.research(shape, generator)
 
     def __str__(self) -> str:

@@ -24,6 +24,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.counts import (
     CellCounts,
     PrivateAnswers,
+    check_exact,
     check_private_allocation,
     checked_counts,
     checked_sizes,
@@ -109,12 +110,7 @@ class LeafCounts(PrivateValue):
             If an answer might exceed 63 bits.
         """
         weights = self.check_measured(operator)
-        largest = int(np.abs(weights).max(initial=0))
-        if largest * float(self.counts.sum(axis=0, dtype=np.float64).max()) >= 2**62:
-            raise OverflowError(
-                f"strategy entries of {largest} times the number of records may exceed 63 bits: "
-                f"expected smaller integers; lower the precision of the rounding."
-            )
+        check_exact(weights, float(self.counts.sum(axis=0, dtype=np.float64).max()))
         return np.asarray(weights.reshape(-1, 1) * self.counts, dtype=np.int64)
 
     def check_measured(self, operator: Operator) -> AnyInts:
