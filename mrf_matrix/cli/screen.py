@@ -57,9 +57,9 @@ def note(line: str) -> None:
         console(stderr=True).print(line, soft_wrap=True)
 
 
-def advise(domain: Domain, n_records: int | None = None, noise: float | None = None) -> None:
+def advise(domain: Domain, n_records: int | None = None) -> None:
     """Print advice on wide columns to standard error."""
-    for line in wide_columns(domain.attributes, n_records, noise):
+    for line in wide_columns(domain.attributes, n_records):
         note(f"Note: {line}")
 
 

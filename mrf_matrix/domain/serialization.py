@@ -272,13 +272,10 @@ def attribute_row(attribute: Attribute, note: str = "") -> tuple[str, str, str]:
     return f"{attribute.name}{note}", str(attribute.size), text
 
 
-def wide_columns(
-    attributes: Sequence[Attribute], n_records: int | None = None, noise: float | None = None
-) -> list[str]:
+def wide_columns(attributes: Sequence[Attribute], n_records: int | None = None) -> list[str]:
     """Return a line of advice for every attribute with many codes.
 
-    `n_records`: the *public* number of records; without it, nothing is said of records; `noise`:
-    root-mean-square noise on a count, in records, where a budget is known.
+    `n_records`: the *public* number of records; without it, nothing is said of records.
 
     >>> print(*wide_columns([Attribute("x0", size=200)], 1000))
     'x0': 200 codes: group them, or expect about 5 records of each. Take bins: "range", "step".
@@ -286,22 +283,16 @@ def wide_columns(
     []
     """
     return [
-        _advice(attribute, n_records, noise)
-        for attribute in attributes
-        if attribute.size > WIDE and not _has_many_records(attribute.size, n_records, noise)
+        _advice(one, n_records)
+        for one in attributes
+        if one.size > WIDE and (n_records is None or n_records / one.size <= FEW)
     ]
 
 
-def _has_many_records(codes: int, n_records: int | None, noise: float | None) -> bool:
-    return n_records is not None and n_records / codes > max(FEW, 10 * (noise or 0))
-
-
-def _advice(attribute: Attribute, n_records: int | None, noise: float | None) -> str:
+def _advice(attribute: Attribute, n_records: int | None) -> str:
     expect = "that most of them drown in noise"
     if n_records is not None:
         expect = f"about {n_records / attribute.size:.2g} records of each"
-    if noise is not None:
-        expect += f" under noise of {noise:.2g}"
     return (
         f"{attribute.name!r}: {attribute.size} codes: group them, or expect {expect}. "
         f"{_remedy(attribute)}"
