@@ -52,7 +52,6 @@ from strategies.operators import (
     WeightedKronecker,
 )
 from strategies.operators.base.recovery import factorise, is_explicit
-from strategies.problem.strategy import to_unit
 
 
 def defining_numbers(operator: Operator) -> Iterator[Values]:
@@ -324,7 +323,7 @@ def round_strategy(matrix: Operator, norm: Norm) -> RoundedStrategy:
     >>> kept.scale, kept.column_sum
     (Fraction(4, 1), 4)
     """
-    inner, power = to_unit(matrix)
+    inner, power = matrix.to_unit()
     inner, weight = _without_weight(inner)
     weight *= Fraction(2) ** power
     size = inner.sensitivity(norm)

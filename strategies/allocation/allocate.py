@@ -35,10 +35,9 @@ from strategies.operators import (
 )
 from strategies.operators.base.recovery import check_contained
 from strategies.problem.merging import can_merge, merge_columns
-from strategies.problem.objective import checked_weights
-from strategies.problem.problem import Problem
-from strategies.problem.strategy import Strategy, from_unit
-from strategies.search.assessment import assess
+from strategies.problem.problem import Problem, checked_weights
+from strategies.problem.strategy import Strategy
+from strategies.search.assessment import assess, from_unit
 from strategies.search.select import checked_targets
 
 Minimised = Literal["total", "max", "budget"]

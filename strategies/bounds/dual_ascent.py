@@ -44,7 +44,7 @@ from scipy import linalg, sparse
 from strategies.operators import Array, Gram, Operator
 from strategies.operators.base.operator import cached_per_value
 from strategies.operators.base.validation import as_dense
-from strategies.problem.objective import DistinctRows
+from strategies.problem.determining_rows import DistinctRows
 from strategies.problem.problem import Problem
 
 MARGIN = 1e-9  # share taken off a reported bound for rounding, beside the eigenvalues' own error

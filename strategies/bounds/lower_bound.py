@@ -70,8 +70,8 @@ from strategies.operators.base.validation import as_dense
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows, table_components
 from strategies.operators.masks.energies import Energies, products_over
-from strategies.problem.objective import Aim, DistinctRows, is_explicit
-from strategies.problem.problem import Problem
+from strategies.problem.determining_rows import DistinctRows, is_explicit
+from strategies.problem.problem import Aim, Problem
 
 CLOSED_ROUNDING = 1e-12  # share taken off for the rounding of a sum of squares
 MOST_ENTRIES = 5 * 10**7  # entries of an explicit workload that are looked through

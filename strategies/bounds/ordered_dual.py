@@ -47,7 +47,7 @@ from strategies.operators import Array
 from strategies.operators.base.operator import cached_per_value
 from strategies.operators.ordered_sums import OrderedGram
 from strategies.operators.ranges import Ranges
-from strategies.problem.objective import PrefixRows
+from strategies.problem.determining_rows import PrefixRows
 from strategies.problem.problem import Problem
 
 NODES = 36  # systems of three diagonals a step: the diagonal is then exact to nine digits and more

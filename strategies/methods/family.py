@@ -11,8 +11,7 @@ import numpy as np
 from strategies.bounds.dual_ascent import factor_seconds
 from strategies.operators import Norm, Operator, fits
 from strategies.operators.base.recovery import PRODUCTS, factorisation_seconds
-from strategies.problem.objective import OBJECTIVES, Objective
-from strategies.problem.problem import NORMS, Problem
+from strategies.problem.problem import NORMS, OBJECTIVES, Objective, Problem
 
 BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)
 BOTH_OBJECTIVES: frozenset[Objective] = frozenset(OBJECTIVES)

@@ -51,7 +51,7 @@ from strategies.methods.family import (
 )
 from strategies.operators import Array, Dense, Identity, Operator
 from strategies.operators.base.qr import minimum_norm
-from strategies.problem.objective import is_explicit
+from strategies.problem.determining_rows import is_explicit
 from strategies.problem.problem import Problem
 
 LARGEST = 2500  # merged cells up to which p-Identity is tried

@@ -76,7 +76,7 @@ from strategies.operators import (
 )
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.triangles import convolve
-from strategies.problem.objective import PrefixRows
+from strategies.problem.determining_rows import PrefixRows
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-5

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Longs, Real, check_allocation
+from strategies.operators.base.arrays import (
+    Array,
+    Longs,
+    Real,
+    check_allocation,
+    divide,
+    exponent,
+)
 from strategies.operators.base.operator import Norm, Operator, explicit
 from strategies.operators.base.validation import (
     as_shape,
@@ -44,6 +51,7 @@ class Dense(Operator):
 
     array: Real
     sizes: tuple[int, ...] | None = None
+    _own_numbers = ("array",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "array", real_array("array", self.array, 2))
@@ -109,6 +117,7 @@ class Sparse(Operator):
 
     matrix: sparse.csr_array
     sizes: tuple[int, ...] | None = None
+    _own_numbers = ("matrix",)
     prefers_sparse = True
 
     def __post_init__(self) -> None:
@@ -245,6 +254,10 @@ class Gram(Operator):
 
     def _rmatmat(self, left: Array) -> Array:
         return self.root @ left
+
+    def to_unit(self) -> tuple[Operator, int]:
+        power = exponent(self.array) // 2
+        return (Gram(divide(self.array, 2 * power), self.sizes), power) if power else (self, 0)
 
     def to_dense(self) -> Array:
         return self.root

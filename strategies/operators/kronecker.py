@@ -73,6 +73,10 @@ class Kronecker(Operator):
     def T(self) -> Operator:
         return Kronecker([factor.T for factor in self.factors])
 
+    def to_unit(self) -> tuple[Operator, int]:
+        parts, powers = zip(*(factor.to_unit() for factor in self.factors), strict=True)
+        return (Kronecker(parts), sum(powers)) if any(powers) else (self, 0)
+
     def _matmat(self, right: Array) -> Array:
         return apply_along_axes([factor._matmat for factor in self.factors], self._columns, right)
 

@@ -46,6 +46,7 @@ class PIdentity(Operator):
     diagonal: Real
     rows: sparse.csr_array
     sizes: tuple[int, ...] | None = None
+    _own_numbers = ("diagonal", "rows")
     prefers_sparse = True
     has_cheap_inverse = True
 

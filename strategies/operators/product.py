@@ -1,6 +1,6 @@
 """The product of two structures, and a structure whose rows are each times a number."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 
@@ -58,6 +58,10 @@ class Product(Operator):
     @property
     def prefers_sparse(self) -> bool:
         return self.left.prefers_sparse and self.right.prefers_sparse
+
+    def to_unit(self) -> tuple[Operator, int]:
+        (left, one), (right, other) = self.left.to_unit(), self.right.to_unit()
+        return (Product(left, right), one + other) if one or other else (self, 0)
 
     def take_rows(self, rows: Longs) -> Operator:
         return Product(self.left.take_rows(rows), self.right)
@@ -241,6 +245,9 @@ class RowScaled(Weighted):
     @property
     def row_weights(self) -> Real:
         return self.weights
+
+    def _weigh(self, weights: Array, inner: Operator) -> Operator:
+        return replace(self, weights=weights, inner=inner)  # one made of it keeps its rules
 
     def take_rows(self, rows: Longs) -> Operator:
         return RowScaled(self.weights[rows], self.inner.take_rows(rows))

@@ -45,6 +45,7 @@ class Ranges(Operator):
     starts: Longs
     stops: Longs
     weights: Real
+    _own_numbers = ("weights",)
 
     def __post_init__(self) -> None:
         if self.n < 1:

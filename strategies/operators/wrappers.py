@@ -15,6 +15,8 @@ from strategies.operators.base.arrays import (
     Real,
     check_allocation,
     cut_rows,
+    divide,
+    exponent,
     fits,
 )
 from strategies.operators.base.operator import (
@@ -56,6 +58,17 @@ class Weighted(Wrapper):
     @abstractmethod
     def _scale(self, form: sparse.csr_array) -> sparse.csr_array:
         """Return rows of the inner structure times their weights."""
+
+    @abstractmethod
+    def _weigh(self, weights: Array, inner: Operator) -> Operator:
+        """Return the structure with other weights and another inner one."""
+
+    def to_unit(self) -> tuple[Operator, int]:
+        inner, power = self.inner.to_unit()
+        own = exponent(self.row_weights)
+        if not (own or power):
+            return self, 0
+        return self._weigh(divide(self.row_weights, own), inner), own + power
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -137,6 +150,9 @@ class Scaled(Weighted):
     @property
     def row_weights(self) -> Real:
         return real_array("weight", [self.weight], 1)
+
+    def _weigh(self, weights: Array, inner: Operator) -> Operator:
+        return Scaled(weights.item(), inner)
 
     def _scale(self, form: sparse.csr_array) -> sparse.csr_array:
         return sparse.csr_array(self.weight * form)
@@ -307,6 +323,13 @@ class Stack(Operator):
     @property
     def is_binary(self) -> bool:
         return all(block.is_binary for block in self.blocks)
+
+    def to_unit(self) -> tuple[Operator, int]:
+        parts, powers = zip(*(block.to_unit() for block in self.blocks), strict=True)
+        most = max(powers)
+        pairs = zip(parts, powers, strict=True)
+        scaled = [Scaled(2.0 ** (one - most), part) for part, one in pairs]
+        return (type(self)(scaled), most) if any(powers) else (self, 0)
 
     def split(self, rows: Array) -> list[Array]:
         """Cut an array with one entry a row into the blocks' parts."""

@@ -1,48 +1,154 @@
-"""A selection problem: a workload and its objective, and both over merged cells."""
+"""A selection problem: a workload and its objective, and both over merged cells.
+
+With ``e_i = ||A||² ||(W A⁺)_i||²`` the error of row i, weights ω and groups G_k,
+
+    total:  Σ_i ω_i e_i            max:  max_k Σ_{i in G_k} ω_i e_i
+
+A weighted error is the error of ``diag(√ω) W``, so weights become part of the workload and only
+groups are left for a method to know.
+"""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
+from typing import Literal
 
 import numpy as np
 
 from strategies.operators import (
     Array,
+    Dense,
+    Gram,
+    Marginals,
     MemoryCapError,
     Norm,
     Operator,
     RowKronecker,
+    RowScaled,
+    Sparse,
     as_operator,
     fits,
 )
-from strategies.operators.base.arrays import Bools, Longs
+from strategies.operators.base.arrays import Bools, Longs, is_float, multiply
+from strategies.operators.base.validation import plain_array, real_array
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ordered_sums import OrderedGram, ordered_gram
 from strategies.operators.ranges import Ranges
 from strategies.problem.consecutive import merge_in_order
-from strategies.problem.merging import Merging
-from strategies.problem.objective import (
-    Aim,
+from strategies.problem.determining_rows import (
     DistinctRows,
-    Objective,
     PrefixRows,
-    checked_weights,
     distinct_rows,
     factor_of_gram,
     factor_of_rows,
     is_explicit,
     prefix_rows,
-    rows_in_order,
-    weight_rows,
 )
+from strategies.problem.merging import Merging
 from strategies.problem.product_form import with_attributes
-from strategies.problem.strategy import is_float, multiply, to_unit
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
 MOST_JOINT = 256  # cells up to which weights of prefix sums and cells are climbed as any others
 SCALE_IT = "Scale it, to a largest entry of 1 say: the best strategy stays the same."
+
+
+Objective = Literal["total", "max"]
+OBJECTIVES: tuple[Objective, ...] = ("total", "max")
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """An objective over a workload's rows, its weights apart."""
+
+    objective: Objective = "total"
+    # (q,): group of every row, numbered from 0 without gaps; None where every row is its own group
+    groups: Longs | None = None
+
+    @classmethod
+    def of(cls, workload: Operator, objective: object, groups: object) -> "Aim":
+        """Check an objective and labels of groups, or refuse by name."""
+        if objective not in OBJECTIVES:
+            raise ValueError(
+                f"objective={objective!r}: expected 'total' (all rows) or 'max' (the worst row, "
+                f"or the worst group of rows)."
+            )
+        if objective == "total":
+            if groups is not None:
+                raise ValueError("groups given with objective='total': expected objective='max'.")
+            return cls()
+        if isinstance(workload, Gram):
+            raise ValueError(
+                "workload is a Gram, which has no rows: expected the rows themselves for "
+                "objective='max'."
+            )
+        return cls("max", None if groups is None else checked_groups(groups, workload.shape[0]))
+
+    def n_groups(self, rows: int) -> int:
+        """Return how many sums the objective takes the largest of."""
+        if self.objective == "total":
+            return 1
+        return rows if self.groups is None else int(self.groups.max()) + 1
+
+    def most_rows(self, rows: int) -> int:
+        """Return how many rows the largest sum has."""
+        if self.objective == "total":
+            return rows
+        return 1 if self.groups is None else int(np.bincount(self.groups).max())
+
+    def value(self, errors: Array) -> float:
+        """Return the objective of the rows' weighted errors, shape (q,).
+
+        >>> Aim("max", np.array([0, 1, 0])).value(np.array([1.0, 2.5, 2.0]))
+        3.0
+        """
+        if self.objective == "total":
+            return float(errors.sum())
+        sums = errors if self.groups is None else np.bincount(self.groups, weights=errors)
+        return float(sums.max())
+
+
+def checked_groups(groups: object, rows: int) -> Longs:
+    """Return labels as numbers from 0 without gaps, or refuse by name."""
+    labels = plain_array("groups", groups)
+    if labels.shape != (rows,):
+        raise ValueError(
+            f"groups has shape {labels.shape}: expected one label for each of the {rows} rows."
+        )
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"groups has dtype {labels.dtype}: expected integer labels.")
+    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
+
+
+def checked_weights(weights: object, rows: int) -> Array:
+    """Return weights of rows as floats, or refuse by name."""
+    values = real_array("weights", weights, 1).astype(np.float64)
+    if len(values) != rows:
+        raise ValueError(
+            f"weights has {len(values)} entries: expected one for each of the {rows} rows."
+        )
+    if values.min(initial=0.0) < 0:
+        raise ValueError("weights has negative entries: expected none below 0.")
+    if not values.max(initial=0.0) > 0:
+        raise ValueError("weights are all zero: expected a positive one.")
+    return values
+
+
+def weight_rows(workload: Operator, weights: object) -> Operator:
+    """Return ``diag(√ω) W`` with the workload's structure kept, weights checked."""
+    if isinstance(workload, Gram):
+        raise ValueError("workload is a Gram, which has no rows to weigh: expected the rows.")
+    values = checked_weights(weights, workload.shape[0])
+    if (values == 1.0).all():
+        return workload
+    roots = np.sqrt(values)
+    if isinstance(workload, Marginals):
+        tables = np.split(roots, np.cumsum(workload.rows)[:-1])
+        if all((table == table[0]).all() for table in tables):
+            own = [w * float(t[0]) for w, t in zip(workload.weights, tables, strict=True)]
+            return Marginals(workload.domain_sizes, workload.attribute_sets, own)
+    return RowScaled(roots, workload)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +183,7 @@ class Problem:
         aim = Aim.of(operator, objective, groups)
         if weights is not None:
             operator = weight_rows(operator, weights)
-        operator, power = to_unit(operator)
+        operator, power = operator.to_unit()
         merging, ranges = merge_in_order(operator)
         problem = cls(operator, norm, merging, aim, power, ranges)
         try:
@@ -117,7 +223,8 @@ class Problem:
 
         It depends on the Gram alone: rows may change their order. Ranges have forms of their own.
         """
-        if not self.is_total or self.row_ranges is not None:
+        shown = isinstance(self.workload, RowKronecker)
+        if shown or not self.is_total or self.row_ranges is not None:
             return self
         workload = with_attributes(self.workload)
         return self if workload is self.workload else replace(self, workload=workload)
@@ -126,7 +233,9 @@ class Problem:
     def distinct_rows(self) -> DistinctRows | None:
         """The rows over the merged cells that the objective tells apart, None when too large."""
         return (
-            None if self.merged_workload is None else distinct_rows(self.merged_workload, self.aim)
+            None
+            if self.merged_workload is None
+            else distinct_rows(self.merged_workload, self.aim.groups)
         )
 
     @cached_property
@@ -213,7 +322,7 @@ class Problem:
         merged = self.merged_workload
         if self.is_total or merged is None or merged.shape[1] < 2:
             return None
-        return prefix_rows(merged, self.aim)
+        return prefix_rows(merged, self.aim.groups)
 
     @property
     def long_prefix_rows(self) -> PrefixRows | None:
@@ -240,3 +349,13 @@ class Problem:
             factor = factor_of_gram(self.gram)
         factor.flags.writeable = False
         return factor
+
+
+def rows_in_order(merged: Operator) -> Operator:
+    """Return an explicit matrix with its rows sorted by what is in them, others as they are."""
+    inner = merged.inner if isinstance(merged, RowScaled) else merged
+    if not isinstance(inner, Dense | Sparse):
+        return merged
+    form = merged.compact()
+    order = np.argsort(form @ np.random.default_rng(0).normal(size=form.shape[1]), kind="stable")
+    return as_operator(form[order])

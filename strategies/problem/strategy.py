@@ -1,45 +1,27 @@
-"""A selected strategy: the matrix, what it costs, and how far from optimal it can be.
+"""A selected strategy: the matrix, what it costs, and how far from optimal it can be."""
 
-The loss of a strategy is the same for every multiple of it, and that of a workload is a square.
-Yet a float has no square below 1e-308 or above 1e308. So a matrix of very small or very large
-entries is divided by a power of two, which is exact, before anything is squared.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from math import frexp, inf
 from os import PathLike
 from typing import Any, cast
 
 import numpy as np
-from scipy import sparse
 
 from strategies.operator_files.codec import read_operator, write_operator
 from strategies.operator_files.fields import OperatorFileError
 from strategies.operators import (
     Array,
     Dense,
-    Gram,
-    Kronecker,
     Norm,
     Operator,
-    Product,
-    Ranges,
-    RowScaled,
-    Scaled,
-    Sparse,
-    Stack,
     as_operator,
     check_allocation,
     errors_of_determined_rows,
     estimate,
 )
 from strategies.operators import row_errors as errors_of_rows
-from strategies.operators.p_identity import PIdentity
-from strategies.operators.tables.weighted_tables import WeightedTables
-from strategies.operators.wrappers import Weighted
-from strategies.problem.objective import Objective
+from strategies.problem.problem import Objective
 
 FORMAT = "strategies.strategy.1"
 KEPT = ("norm", "loss", "lower_bound", "method", "objective")
@@ -299,109 +281,3 @@ class Strategy:
         """
         errors = errors_of_determined_rows(as_operator(workload, "workload"), self.matrix)
         return self.sensitivity**2 * errors
-
-
-USUAL = 128
-"""Largest entries from 2**-128 to 2**128 stay as they are: fourth powers are floats."""
-
-
-NUMBERS: dict[type, tuple[str, ...]] = {
-    Dense: ("array",),
-    Sparse: ("matrix",),
-    PIdentity: ("diagonal", "rows"),
-    Ranges: ("weights",),
-    Gram: ("array",),
-}
-"""The fields that multiply all rows of a structure, those of a Gram twice."""
-
-
-def to_unit(matrix: Operator) -> tuple[Operator, int]:
-    """Return a matrix over 2**k whose largest entry is near 1, and k; k is 0 for usual ones.
-
-    Structures without numbers of their own are as they are.
-
-    >>> unit, power = to_unit(Dense([[2.0**-600, 0.0]]))
-    >>> unit.to_dense(), power
-    (array([[0.5, 0. ]]), -599)
-    """
-    if isinstance(matrix, Weighted):
-        inner, power = to_unit(matrix.inner)
-        own = exponent(matrix.row_weights)
-        if not (own or power):
-            return matrix, 0
-        weights = divide(matrix.row_weights, own)
-        if isinstance(matrix, RowScaled):  # a structure made of one keeps its rules
-            return replace(matrix, weights=weights, inner=inner), own + power
-        return Scaled(weights.item(), inner), own + power
-    if isinstance(matrix, Kronecker | Product | Stack):
-        return _parts_to_unit(matrix)
-    if isinstance(matrix, WeightedTables):
-        power = exponent(matrix.weights)
-        weights = divide(matrix.weights, power)
-        return (matrix.with_weights(weights.tolist()), power) if power else (matrix, 0)
-    numbers = {name: getattr(matrix, name) for name in NUMBERS.get(type(matrix), ())}
-    degree = 2 if isinstance(matrix, Gram) else 1
-    power = exponent(*numbers.values()) // degree
-    if not power:
-        return matrix, 0
-    changed = {name: divide(one, degree * power) for name, one in numbers.items()}
-    return replace(matrix, **changed), power  # type: ignore[type-var]
-
-
-def _parts_to_unit(matrix: Kronecker | Product | Stack) -> tuple[Operator, int]:
-    if isinstance(matrix, Product):
-        inner: Sequence[Operator] = (matrix.left, matrix.right)
-    else:
-        inner = matrix.factors if isinstance(matrix, Kronecker) else matrix.blocks
-    parts, powers = zip(*map(to_unit, inner), strict=True)
-    if not any(powers):
-        return matrix, 0
-    if isinstance(matrix, Stack):
-        most = max(powers)
-        pairs = zip(parts, powers, strict=True)
-        return type(matrix)([Scaled(2.0 ** (one - most), part) for part, one in pairs]), most
-    whole = Product(*parts) if isinstance(matrix, Product) else Kronecker(parts)
-    return whole, sum(powers)
-
-
-def exponent(*numbers: Any) -> int:
-    """Return the power of two above the largest number in size; 0 where it is usual."""
-    forms = [one.data if isinstance(one, sparse.csr_array) else one for one in numbers]
-    sizes = [np.abs(np.asarray(one, dtype=np.float64)) for one in forms]
-    largest = max((float(one.max(initial=0.0)) for one in sizes), default=0.0)
-    power = frexp(largest)[1]
-    return power if largest and abs(power) > USUAL else 0
-
-
-def divide(numbers: Any, power: int) -> Any:
-    """Return numbers over 2**power, as floats."""
-    if isinstance(numbers, sparse.csr_array):
-        form = numbers.astype(np.float64)
-        form.data = divide(form.data, power)
-        return form
-    return np.ldexp(np.asarray(numbers, dtype=np.float64), -power)
-
-
-def multiply(number: float, power: int) -> float:
-    """Return a number times 2**power: 0 or infinite where no float holds it."""
-    with np.errstate(over="ignore", under="ignore"):
-        return float(np.ldexp(number, power))
-
-
-def from_unit(strategy: Strategy, power: int) -> Strategy:
-    """Return a strategy for a workload over 2**power as one for the workload."""
-    if not power:
-        return strategy
-    return replace(
-        strategy,
-        loss=multiply(strategy.loss, 2 * power),
-        certificate=lambda: multiply(strategy.lower_bound, 2 * power),
-        candidates=tuple(
-            replace(one, loss=multiply(one.loss, 2 * power)) for one in strategy.candidates
-        ),
-    )
-
-
-def is_float(number: float) -> bool:
-    """Tell whether a number is positive, and a float of full precision."""
-    return bool(np.finfo(np.float64).tiny <= number < inf)

@@ -34,6 +34,7 @@ from strategies.operators import (
     error_trace,
     row_errors,
 )
+from strategies.operators.base.arrays import is_float, multiply
 from strategies.operators.base.recovery import STRATEGY_MATRIX, factored_trace, factorise
 from strategies.operators.explicit import Dense
 from strategies.operators.identity import Identity
@@ -41,9 +42,8 @@ from strategies.operators.masks.components import mask_rows, table_components
 from strategies.operators.product import Product
 from strategies.operators.ranges import Ranges, ranges_error
 from strategies.operators.tables.weighted_tables import ProductTables, WeightedTables
-from strategies.problem.objective import Aim, Objective
-from strategies.problem.problem import Problem
-from strategies.problem.strategy import Strategy, from_unit, is_float, multiply, to_unit
+from strategies.problem.problem import Aim, Objective, Problem
+from strategies.problem.strategy import Strategy
 
 EVEN = 0.1  # part of the weight that all groups share evenly
 LEAST_STEPS = 3  # updates of the weights below which they stay even
@@ -193,7 +193,7 @@ def assess(
     Raises RowSpaceError if the matrix does not determine the workload, or so faintly that its loss
     is no float.
     """
-    unit, power = to_unit(matrix)
+    unit, power = matrix.to_unit()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sensitivity = unit.sensitivity(problem.norm)
         if not sensitivity > 0:
@@ -214,6 +214,20 @@ def assess(
         method=method,
         certificate=certificate or Certificate(problem),
         objective=problem.aim.objective,
+    )
+
+
+def from_unit(strategy: Strategy, power: int) -> Strategy:
+    """Return a strategy for a workload over 2**power as one for the workload."""
+    if not power:
+        return strategy
+    return replace(
+        strategy,
+        loss=multiply(strategy.loss, 2 * power),
+        certificate=lambda: multiply(strategy.lower_bound, 2 * power),
+        candidates=tuple(
+            replace(one, loss=multiply(one.loss, 2 * power)) for one in strategy.candidates
+        ),
     )
 
 

@@ -386,7 +386,9 @@ class Portfolio:
         if family.space == "merged":
             return self.strategy(family, merging.invert(matrix)), ""
         whole = self.strategy(family, matrix)
-        if self.meets_closed_bound(whole.loss) or not merging.can_average(matrix):
+        if matrix is merging.grouping or self.meets_closed_bound(whole.loss):
+            return whole, ""
+        if not merging.can_average(matrix):
             return whole, ""
         averaged = self.strategy(family, merging.invert(merging.average(matrix)))
         if averaged.loss < whole.loss * (1 - 1e-9):

@@ -26,9 +26,9 @@ from strategies.methods.registry import requested_families
 from strategies.operators import Array, Kronecker, Norm, as_operator, memory_cap
 from strategies.operators.base.arrays import one_thread
 from strategies.operators.base.validation import plain_array, real_array
-from strategies.problem.objective import Objective
-from strategies.problem.problem import Problem
-from strategies.problem.strategy import Strategy, from_unit
+from strategies.problem.problem import Objective, Problem
+from strategies.problem.strategy import Strategy
+from strategies.search.assessment import from_unit
 from strategies.search.portfolio import Portfolio, Report, progress_report
 
 DEFAULT_TIME_LIMIT = 6.0  # seconds of work where the cells can be enumerated

@@ -17,7 +17,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from strategies import Family, examples, prefix_factorisation, select, toeplitz
 from strategies.methods.streams import square_root
-from strategies.problem.objective import Objective
+from strategies.problem.problem import Objective
 
 SIZES = (64, 1024, 16_384, 100_000)
 FORMS: dict[str, Family] = {

@@ -51,7 +51,7 @@ from mrf_matrix.planning.plans.baselines import level_strategy, one_query_at_a_t
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, VOTINGS, leaf_labels
 from strategies import Strategy, families
 from strategies.operators import Identity, Norm, Operator, Sparse
-from strategies.problem.objective import OBJECTIVES, Aim, Objective, checked_weights
+from strategies.problem.problem import OBJECTIVES, Aim, Objective, checked_weights
 from strategies.search.select import checked_time_limit
 
 Features = tuple[int, ...]

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import accumulate, pairwise
-from math import prod
-from typing import TypeAlias, TypeVar
+from math import frexp, inf, prod
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,3 +170,40 @@ def sum_over_cells(
     for chosen, table in tables:
         result += table.reshape(*(size if i in chosen else 1 for i, size in enumerate(sizes)), k)
     return result.reshape(prod(sizes), k)
+
+
+USUAL = 128
+"""Largest entries from 2**-128 to 2**128 stay as they are: fourth powers are floats."""
+
+
+def exponent(*numbers: Any) -> int:
+    """Return the power of two above the largest number in size; 0 where it is usual.
+
+    A float has no square below 1e-308 or above 1e308. So a matrix of very small or very large
+    entries is divided by a power of two, which is exact, before anything is squared.
+    """
+    forms = [one.data if isinstance(one, sparse.csr_array) else one for one in numbers]
+    sizes = [np.abs(np.asarray(one, dtype=np.float64)) for one in forms]
+    largest = max((float(one.max(initial=0.0)) for one in sizes), default=0.0)
+    power = frexp(largest)[1]
+    return power if largest and abs(power) > USUAL else 0
+
+
+def divide(numbers: Any, power: int) -> Any:
+    """Return numbers over 2**power, as floats."""
+    if isinstance(numbers, sparse.csr_array):
+        form = numbers.astype(np.float64)
+        form.data = divide(form.data, power)
+        return form
+    return np.ldexp(np.asarray(numbers, dtype=np.float64), -power)
+
+
+def multiply(number: float, power: int) -> float:
+    """Return a number times 2**power: 0 or infinite where no float holds it."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.ldexp(number, power))
+
+
+def is_float(number: float) -> bool:
+    """Tell whether a number is positive, and a float of full precision."""
+    return bool(np.finfo(np.float64).tiny <= number < inf)

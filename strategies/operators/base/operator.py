@@ -8,6 +8,7 @@ those structures register themselves with, so that the base knows none of them.
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import singledispatch, wraps
 from typing import Any, Concatenate, Literal, ParamSpec, SupportsFloat, TypeVar, overload
 from weakref import WeakKeyDictionary
@@ -25,6 +26,8 @@ from strategies.operators.base.arrays import (
     Real,
     as_columns,
     check_allocation,
+    divide,
+    exponent,
 )
 from strategies.operators.base.face import MatrixFace
 from strategies.operators.base.qr import least_squares
@@ -71,6 +74,7 @@ class Operator(MatrixFace["Operator"]):
 
     __array_ufunc__ = None  # so that `ndarray @ operator` reaches __rmatmul__
     sizes: tuple[int, ...] | None = None  # of the product domain whose cells are the columns
+    _own_numbers: tuple[str, ...] = ()  # fields that multiply all rows
 
     @abstractmethod
     def _matmat(self, right: Array) -> Array:
@@ -123,6 +127,23 @@ class Operator(MatrixFace["Operator"]):
 
     def scaled_by(self, number: SupportsFloat) -> "Operator":
         return multiple(self, number)
+
+    def to_unit(self) -> "tuple[Operator, int]":
+        """Return the matrix over 2**k whose largest entry is near 1, and k; k is 0 for usual ones.
+
+        Structures without numbers of their own are as they are.
+
+        >>> from strategies.operators import Dense
+        >>> unit, power = Dense([[2.0**-600, 0.0]]).to_unit()
+        >>> unit.to_dense(), power
+        (array([[0.5, 0. ]]), -599)
+        """
+        numbers = {name: getattr(self, name) for name in self._own_numbers}
+        power = exponent(*numbers.values())
+        if not power:
+            return self, 0
+        changed = {name: divide(one, power) for name, one in numbers.items()}
+        return replace(self, **changed), power  # type: ignore[type-var]
 
     def _explicit(self, form: Form) -> "Operator":
         return explicit(form, self.sizes if form.shape[1] == self.shape[1] else None)

@@ -21,6 +21,8 @@ from strategies.operators.base.arrays import (
     Numbers,
     check_allocation,
     cut_rows,
+    divide,
+    exponent,
     sum_over_cells,
 )
 from strategies.operators.base.operator import Norm, Operator
@@ -104,6 +106,11 @@ class WeightedTables(Tables):
     def with_weights(self, weights: Sequence[float]) -> Self:
         """Return the same tables with other weights."""
         return type(self)(self.domain_sizes, self.attribute_sets, weights)
+
+    def to_unit(self) -> tuple[Operator, int]:
+        power = exponent(self.weights)
+        weights = divide(self.weights, power)
+        return (self.with_weights(weights.tolist()), power) if power else (self, 0)
 
     @cached_property
     def set_table(self) -> Bools:

@@ -42,7 +42,8 @@ from strategies.bounds.total_design import TotalClimb
 from strategies.operators import AllRanges, Dense, Identity, PrefixSums, Product, Ranges
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.ordered_sums import OrderedGram
-from strategies.problem.objective import Aim, distinct_rows, factor_of_rows
+from strategies.problem.determining_rows import distinct_rows, factor_of_rows
+from strategies.problem.problem import Aim
 from strategies.problem.table_union import table_union
 from tests.strategies.workloads import Array, paths, trees, ways
 
@@ -83,7 +84,7 @@ def test_weights_of_rows_and_cells(seed: int, grouped: bool) -> None:
     rows = random.integers(-2, 4, (6, 4)).astype(float) + np.eye(6, 4)
     groups = random.integers(0, 3, 6) if grouped else np.arange(6)
     groups = np.unique(groups, return_inverse=True)[1]
-    known = distinct_rows(Dense(rows), Aim.of(Dense(rows), "max", groups))
+    known = distinct_rows(Dense(rows), Aim.of(Dense(rows), "max", groups).groups)
     weights = random.dirichlet(np.ones(known.n_groups))
     cells = random.dirichlet(np.ones(4))
     dual = assess_joint(known, weights, cells)

@@ -8,8 +8,9 @@ import strategies
 from strategies import Problem, examples
 from strategies.operators import Array, Gram, Marginals, RowScaled, as_operator
 from strategies.operators.masks.components import mask_rows
-from strategies.problem import objective
-from strategies.problem.objective import Aim, distinct_rows, factor_of_rows, weight_rows
+from strategies.problem import determining_rows
+from strategies.problem.determining_rows import distinct_rows, factor_of_rows
+from strategies.problem.problem import Aim, weight_rows
 
 NONSENSE = [
     ({"objective": "mean"}, "objective='mean'"),
@@ -91,7 +92,7 @@ def test_distinct_rows_have_the_errors_of_all(form) -> None:
     groups = rng.integers(-2, 3, 30)
     for given in (None, groups):
         aim = Aim.of(as_operator(rows), "max", given)
-        found = distinct_rows(as_operator(form(rows)), aim)
+        found = distinct_rows(as_operator(form(rows)), aim.groups)
         assert found.value((found.rows**2).sum(axis=1)) == pytest.approx(
             aim.value((rows**2).sum(axis=1))
         )
@@ -142,13 +143,13 @@ def test_singular_values_are_taken_only_where_the_gram_would_lose_rows(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Array] = []
-    known = objective.singular_values
+    known = determining_rows.singular_values
 
     def counted(matrix: Array) -> tuple[Array, Array]:
         asked.append(matrix)
         return known(matrix)
 
-    monkeypatch.setattr(objective, "singular_values", counted)
+    monkeypatch.setattr(determining_rows, "singular_values", counted)
     factor_of_rows((WELL | ILL)[name])
     assert len(asked) == (name in ILL)
 

@@ -1,14 +1,7 @@
-"""The objective of a loss, and the rows that determine it: a factor of the Gram, distinct rows.
+"""The rows that determine a loss: a factor of the Gram, distinct rows, prefix sums.
 
-With ``e_i = ||A||² ||(W A⁺)_i||²`` the error of row i, weights ω and groups G_k,
-
-    total:  Σ_i ω_i e_i            max:  max_k Σ_{i in G_k} ω_i e_i
-
-A weighted error is the error of ``diag(√ω) W``, so weights become part of the workload and only
-groups are left for a method to know.
-
-Losses and bounds depend on a workload through its Gram alone, so W may be replaced by any F of full
-row rank with ``WᵀW = FᵀF``. It has as many rows as W has rank, which is often far below both sides
+The total depends on a workload through its Gram alone, so W may be replaced by any F of full row
+rank with ``WᵀW = FᵀF``. It has as many rows as W has rank, which is often far below both sides
 of W: work over r x r matrices instead of g x g ones.
 
 For the worst row, equal rows have equal errors and one of them is enough; for the worst group,
@@ -17,126 +10,22 @@ equal rows of a group become one, times the root of their number. Rows of zeros 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from scipy import linalg
 
 from strategies.operators import (
-    Dense,
     Gram,
-    Marginals,
     Operator,
-    RowScaled,
-    Sparse,
-    as_operator,
     fits,
 )
 from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.base.qr import check_finite, singular_values
 from strategies.operators.base.recovery import WELL_CONDITIONED
-from strategies.operators.base.validation import plain_array, real_array
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ranges import Ranges, prefix_ends
 from strategies.problem.consecutive import FEWEST, given_order_ranges
 from strategies.problem.merging import agrees, dense_keys, sparse_keys
-
-Objective = Literal["total", "max"]
-OBJECTIVES: tuple[Objective, ...] = ("total", "max")
-
-
-@dataclass(frozen=True, eq=False)
-class Aim:
-    """An objective over a workload's rows, its weights apart."""
-
-    objective: Objective = "total"
-    # (q,): group of every row, numbered from 0 without gaps; None where every row is its own group
-    groups: Longs | None = None
-
-    @classmethod
-    def of(cls, workload: Operator, objective: object, groups: object) -> "Aim":
-        """Check an objective and labels of groups, or refuse by name."""
-        if objective not in OBJECTIVES:
-            raise ValueError(
-                f"objective={objective!r}: expected 'total' (all rows) or 'max' (the worst row, "
-                f"or the worst group of rows)."
-            )
-        if objective == "total":
-            if groups is not None:
-                raise ValueError("groups given with objective='total': expected objective='max'.")
-            return cls()
-        if isinstance(workload, Gram):
-            raise ValueError(
-                "workload is a Gram, which has no rows: expected the rows themselves for "
-                "objective='max'."
-            )
-        return cls("max", None if groups is None else checked_groups(groups, workload.shape[0]))
-
-    def n_groups(self, rows: int) -> int:
-        """Return how many sums the objective takes the largest of."""
-        if self.objective == "total":
-            return 1
-        return rows if self.groups is None else int(self.groups.max()) + 1
-
-    def most_rows(self, rows: int) -> int:
-        """Return how many rows the largest sum has."""
-        if self.objective == "total":
-            return rows
-        return 1 if self.groups is None else int(np.bincount(self.groups).max())
-
-    def value(self, errors: Array) -> float:
-        """Return the objective of the rows' weighted errors, shape (q,).
-
-        >>> Aim("max", np.array([0, 1, 0])).value(np.array([1.0, 2.5, 2.0]))
-        3.0
-        """
-        if self.objective == "total":
-            return float(errors.sum())
-        sums = errors if self.groups is None else np.bincount(self.groups, weights=errors)
-        return float(sums.max())
-
-
-def checked_groups(groups: object, rows: int) -> Longs:
-    """Return labels as numbers from 0 without gaps, or refuse by name."""
-    labels = plain_array("groups", groups)
-    if labels.shape != (rows,):
-        raise ValueError(
-            f"groups has shape {labels.shape}: expected one label for each of the {rows} rows."
-        )
-    if labels.dtype.kind not in "iu":
-        raise TypeError(f"groups has dtype {labels.dtype}: expected integer labels.")
-    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
-
-
-def checked_weights(weights: object, rows: int) -> Array:
-    """Return weights of rows as floats, or refuse by name."""
-    values = real_array("weights", weights, 1).astype(np.float64)
-    if len(values) != rows:
-        raise ValueError(
-            f"weights has {len(values)} entries: expected one for each of the {rows} rows."
-        )
-    if values.min(initial=0.0) < 0:
-        raise ValueError("weights has negative entries: expected none below 0.")
-    if not values.max(initial=0.0) > 0:
-        raise ValueError("weights are all zero: expected a positive one.")
-    return values
-
-
-def weight_rows(workload: Operator, weights: object) -> Operator:
-    """Return ``diag(√ω) W`` with the workload's structure kept, weights checked."""
-    if isinstance(workload, Gram):
-        raise ValueError("workload is a Gram, which has no rows to weigh: expected the rows.")
-    values = checked_weights(weights, workload.shape[0])
-    if (values == 1.0).all():
-        return workload
-    roots = np.sqrt(values)
-    if isinstance(workload, Marginals):
-        tables = np.split(roots, np.cumsum(workload.rows)[:-1])
-        if all((table == table[0]).all() for table in tables):
-            own = [w * float(t[0]) for w, t in zip(workload.weights, tables, strict=True)]
-            return Marginals(workload.domain_sizes, workload.attribute_sets, own)
-    return RowScaled(roots, workload)
-
 
 TALL = 4  # W itself is factorised while it has no more rows than this many times its columns
 NOISE = 4.0  # eigenvalues below this many units of rounding are zeros of the Gram
@@ -231,14 +120,17 @@ class DistinctRows:
         return np.asarray(solved.T / lengths)
 
 
-def distinct_rows(merged: Operator, aim: Aim) -> DistinctRows | None:
-    """Return the distinct rows of a merged workload; None where they do not fit the memory cap."""
+def distinct_rows(merged: Operator, labels: Longs | None) -> DistinctRows | None:
+    """Return the distinct rows of a merged workload; None where they do not fit the memory cap.
+
+    `labels`: the group of every row, None where every row is its own.
+    """
     q, g = merged.shape
     if not fits((q, 4)) or not fits((merged.entries,), 32):
         return None
     form = merged.compact()
     keys = sparse_keys(form.T.tocsc()) if merged.prefers_sparse else dense_keys(form.T + 0.0)
-    groups = np.zeros(q, np.int64) if aim.groups is None else aim.groups
+    groups = np.zeros(q, np.int64) if labels is None else labels
     table = np.concatenate([keys.view(np.int64), groups[:, None]], axis=1)
     first, inverse = unique_rows(table)
     counts = np.bincount(inverse)
@@ -252,20 +144,10 @@ def distinct_rows(merged: Operator, aim: Aim) -> DistinctRows | None:
     kept = rows.any(axis=1)
     origin = np.where(kept, np.cumsum(kept) - 1, -1)[inverse]
     rows, first, counts = rows[kept], first[kept], counts[kept]
-    if aim.groups is None:
+    if labels is None:
         return DistinctRows(rows, np.arange(len(rows)), origin)
-    labels = np.unique(groups[first], return_inverse=True)[1].astype(np.int64)
-    return DistinctRows(rows * np.sqrt(counts)[:, None], labels, origin)
-
-
-def rows_in_order(merged: Operator) -> Operator:
-    """Return an explicit matrix with its rows sorted by what is in them, others as they are."""
-    inner = merged.inner if isinstance(merged, RowScaled) else merged
-    if not isinstance(inner, Dense | Sparse):
-        return merged
-    form = merged.compact()
-    order = np.argsort(form @ np.random.default_rng(0).normal(size=form.shape[1]), kind="stable")
-    return as_operator(form[order])
+    numbers = np.unique(groups[first], return_inverse=True)[1].astype(np.int64)
+    return DistinctRows(rows * np.sqrt(counts)[:, None], numbers, origin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +180,7 @@ class PrefixRows:
         return PrefixRows(cells, squares, cells, cells, self.is_flipped)
 
 
-def prefix_rows(merged: Operator, aim: Aim) -> PrefixRows | None:
+def prefix_rows(merged: Operator, groups: Longs | None) -> PrefixRows | None:
     """Return a merged workload's rows where they are prefix sums in either order, else None."""
     rows, flipped, n = prefix_ends(merged), False, merged.shape[1]
     if rows is None and not isinstance(merged, Ranges) and n >= FEWEST:
@@ -314,8 +196,8 @@ def prefix_rows(merged: Operator, aim: Aim) -> PrefixRows | None:
     if rows is None or not np.bincount(*rows, n).all():
         return None
     ends, each = rows
-    if aim.groups is not None:
-        return PrefixRows(ends, each, aim.groups, aim.groups, flipped)
+    if groups is not None:
+        return PrefixRows(ends, each, groups, groups, flipped)
     squares = np.zeros(n)
     np.maximum.at(squares, ends, each)  # of equal rows the heaviest counts
     return PrefixRows(np.arange(n), squares, np.arange(n), ends, flipped)
