@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from strategies import examples
 from strategies.methods.common_refinement import common_refinement
-from strategies.methods.family import Family, Search
+from strategies.methods.family import Family, Search, identity
 from strategies.methods.few_rows import p_identity, row_space
 from strategies.methods.free_entries import free_entries
 from strategies.methods.gaussian_optimal import gaussian_optimal, leaves, path_optimal
@@ -33,7 +33,7 @@ from strategies.methods.registry import families
 from strategies.methods.streams import prefix_factorisation, toeplitz
 from strategies.methods.trees import levels, tree, wavelet
 from strategies.methods.weighted_rows import weighted_rows
-from strategies.methods.workload_itself import identity, workload_itself
+from strategies.methods.workload_itself import workload_itself
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
 from strategies.problem.merging import Merging, merge_columns
 from strategies.problem.problem import Problem

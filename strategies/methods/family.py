@@ -1,15 +1,23 @@
-"""What a family of strategies is, and what its search may use."""
+"""What a family of strategies is, which of them a user asks for, and the one that serves all.
 
-from collections.abc import Callable
+The Identity measures every merged cell once. With G the groups of equal columns of W, A = G:
+sensitivity 1 in both norms, and loss ``||W'||_F²`` for the workload W' over the groups. It is a
+local minimum of the L1 objective wherever ``|H_ij| <= min(H_ii, H_jj)`` for ``H = W'ᵀW'``, which
+holds for every 0/1 workload, and never above the Identity on the cells themselves.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import wraps
 from inspect import getdoc, signature
+from reprlib import repr as short
 from typing import Literal, ParamSpec, TypeVar
 
 import numpy as np
 
 from strategies.bounds.dual_ascent import factor_seconds
-from strategies.operators import Norm, Operator, fits
+from strategies.operators import Identity, Norm, Operator, fits
 from strategies.operators.base.recovery import PRODUCTS, factorisation_seconds
 from strategies.problem.problem import NORMS, OBJECTIVES, Objective, Problem
 
@@ -256,3 +264,85 @@ def checked_count(name: str, value: int | None, least: int, meaning: str) -> Non
 def checked_switch(name: str, value: bool) -> None:
     if not isinstance(value, bool):
         raise ValueError(f"{name}={value!r}: expected True or False.")
+
+
+def merged_cells(problem: Problem, search: Search) -> Operator:
+    """Return the groups of merged cells, or the identity where n is too large to enumerate."""
+    if problem.merging is None:
+        return Identity(problem.workload.shape[1], problem.workload.sizes)
+    return problem.merging.invert(Identity(problem.merging.n_groups))
+
+
+@factory
+def identity() -> Family:
+    """Measure every merged cell once: serves everything, at no cost."""
+    return Family(
+        "identity",
+        "domain",
+        BOTH_NORMS,
+        always,
+        merged_cells,
+        share=0.0,
+        objectives=BOTH_OBJECTIVES,
+    )
+
+
+def requested_families(
+    method: str | Family | Sequence[str | Family], problem: Problem, known: Sequence[Family]
+) -> tuple[Family, ...]:
+    """Return the families, of the known ones or a user's, that ``method=`` asks for and that serve.
+
+    Raises TypeError if something is neither a name nor a `Family`; ValueError if a name is unknown
+    or stands twice, or no family asked for can serve the workload.
+    """
+    if isinstance(method, str) and method == "auto":
+        rated = (one for one in known if problem.norm in one.norms)
+        return tuple(one for one in rated if one.worthwhile(problem) and one.serves(problem))
+    given: list[object] = [method]
+    if isinstance(method, Sequence | Mapping) and not isinstance(method, str):
+        given = list(method)
+    asked = tuple(requested_family(one, known) for one in given)
+    names = [family.name for family in asked]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"method={names!r}: expected at least one family, each name once.")
+    able = tuple(family for family in asked if family.serves(problem))
+    if not able:
+        raise ValueError(
+            f"method={', '.join(names)!r} cannot serve a workload of shape "
+            f"{problem.workload.shape} for norm={problem.norm!r}: expected method='auto' or "
+            f"another family."
+        )
+    return able
+
+
+def requested_family(method: object, known: Sequence[Family]) -> Family:
+    named = {family.name: family for family in known}
+    if isinstance(method, Family):
+        if named.get(method.name, method) is not method:
+            raise ValueError(
+                f"method={method.name!r} is the name of a family of this library: expected a "
+                f"name of its own."
+            )
+        return method
+    if not isinstance(method, str):
+        is_matrix = getattr(method, "ndim", 0) == 2
+        hint = " For a given matrix call strategies.evaluate(W, matrix)." if is_matrix else ""
+        raise TypeError(
+            f"method={short(method)}: expected 'auto', the name of a family, a Family, or a "
+            f"sequence of names and families.{hint}"
+        )
+    if method not in named:
+        nearest = get_close_matches(method, named, n=1)
+        hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+        raise ValueError(
+            f"method={short(method)}: expected 'auto' or one of {', '.join(sorted(named))}.{hint}"
+        )
+    return named[method]
+
+
+def shares_of(families: Sequence[Family]) -> tuple[float, ...]:
+    """Return each family's part of the work, in all 1; a family alone gets everything."""
+    total = sum(one.share for one in families)
+    if not total > 0:
+        return (1.0,) * len(families)
+    return tuple(one.share / total for one in families)

@@ -1,9 +1,4 @@
-"""The cells, or the workload's own rows: what is measured as it is, or with a weight a row.
-
-The Identity measures every merged cell once. With G the groups of equal columns of W, A = G:
-sensitivity 1 in both norms, and loss ``||W'||_F²`` for the workload W' over the groups. It is a
-local minimum of the L1 objective wherever ``|H_ij| <= min(H_ii, H_jj)`` for ``H = W'ᵀW'``, which
-holds for every 0/1 workload, and never above the Identity on the cells themselves.
+"""The workload's own rows: measured as they are, or each with a weight.
 
 For ``A = diag(w) U`` with U the distinct nonzero rows of W and c their multiplicities,
 ``W A⁺ = W U⁺ diag(1/w)`` where U has independent rows, so the loss is
@@ -36,7 +31,6 @@ from strategies.methods.family import (
 from strategies.operators import (
     Array,
     Gram,
-    Identity,
     Marginals,
     MemoryCapError,
     Norm,
@@ -50,28 +44,6 @@ from strategies.operators import (
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
 from strategies.problem.problem import Problem
-
-
-def merged_cells(problem: Problem, search: Search) -> Operator:
-    """Return the groups of merged cells, or the identity where n is too large to enumerate."""
-    if problem.merging is None:
-        return Identity(problem.workload.shape[1], problem.workload.sizes)
-    return problem.merging.invert(Identity(problem.merging.n_groups))
-
-
-@factory
-def identity() -> Family:
-    """Measure every merged cell once: serves everything, at no cost."""
-    return Family(
-        "identity",
-        "domain",
-        BOTH_NORMS,
-        always,
-        merged_cells,
-        share=0.0,
-        objectives=BOTH_OBJECTIVES,
-    )
-
 
 OWN_ROWS = Family(
     "workload_itself",

@@ -21,8 +21,14 @@ from strategies.bounds.lower_bound import (
     lower_bound,
 )
 from strategies.bounds.pinched_union import tables_bound
-from strategies.methods.family import Family, Search, evaluation_seconds
-from strategies.methods.registry import requested_families, shares_of
+from strategies.methods.family import (
+    Family,
+    Search,
+    evaluation_seconds,
+    requested_families,
+    shares_of,
+)
+from strategies.methods.registry import FAMILIES
 from strategies.methods.workload_itself import OWN_ROWS, own_loss
 from strategies.operators import (
     Dense,
@@ -362,7 +368,7 @@ class Portfolio:
         whole = isinstance(self.problem.workload, Kronecker) and self.problem.aim.groups is None
         objective = self.problem.aim.objective if whole else "total"
         problem = Problem.of(workload, self.problem.norm, objective)
-        able, own = requested_families(method, problem), deepcopy(self.first_generator)
+        able, own = requested_families(method, problem, FAMILIES), deepcopy(self.first_generator)
         quiet, is_auto = (lambda event: None), method == "auto"
         return Portfolio(problem, able, own, work, quiet, is_auto).run().matrix
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from strategies.methods.family import Family
+from strategies.methods.family import Family, requested_families
 from strategies.methods.kronecker_selections import searched_factors
-from strategies.methods.registry import requested_families
+from strategies.methods.registry import FAMILIES
 from strategies.operators import Array, Kronecker, Norm, as_operator, memory_cap
 from strategies.operators.base.arrays import one_thread
 from strategies.operators.base.validation import plain_array, real_array
@@ -112,7 +112,7 @@ def select(
     generator = checked_generator(random_state)
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
         problem = Problem.of(workload, norm, objective, weights, groups).with_attributes()
-        able = requested_families(method, problem)
+        able = requested_families(method, problem, FAMILIES)
         named = None if method == "auto" else able
         limit = default_limit(problem, named) if given is None else given
         with progress_report(progress) as report, one_thread():
@@ -133,7 +133,7 @@ def default_limit(problem: Problem, able: Sequence[Family] | None = None) -> flo
         usual = max((len(alone) * default_limit(one) for one in alone), default=DEFAULT_TIME_LIMIT)
         if able is None:
             return usual
-    families = requested_families("auto", problem) if able is None else able
+    families = requested_families("auto", problem, FAMILIES) if able is None else able
     asked = max(family.good(problem) for family in families)
     return max(usual, min(DEFAULT_MOST, asked))
 
