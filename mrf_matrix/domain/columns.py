@@ -54,11 +54,11 @@ class Column(PrivateValue):
 def plain_array(name: str, values: object) -> Values:
     """Return what was given as an ndarray, or refuse by name what is masked or sparse.
 
-    By the rule of both packages: `strategies.operators.base.validation.plain_array`.
+    By the rule of both packages: `strategies.operators.base.arrays.plain_array`.
     """
     if type(values) is np.ndarray:  # what it is already, and needs no SciPy to be told from others
         return values
-    from strategies.operators.base.validation import plain_array as checked  # loads SciPy
+    from strategies.operators.base.arrays import plain_array as checked  # loads SciPy
 
     return checked(name, values)
 

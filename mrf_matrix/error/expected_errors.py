@@ -26,7 +26,7 @@ from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import MechanismView, noise_for
 from strategies import Strategy
 from strategies.operators import Gram, MemoryCapError, Operator, as_operator
-from strategies.operators.base.validation import plain_array, plain_floats
+from strategies.operators.base.arrays import plain_array, plain_floats
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -45,7 +45,7 @@ from mrf_matrix.federated.sums.messages import (
     unpack_numbers,
 )
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger
-from strategies.operators.base.validation import plain_array
+from strategies.operators.base.arrays import plain_array
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

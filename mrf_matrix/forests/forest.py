@@ -26,7 +26,7 @@ from mrf_matrix.forests.nodes import (
     nearest_same_attribute,
 )
 from mrf_matrix.forests.partition import check_branches_are_reached
-from strategies.operators.base.validation import read_only
+from strategies.operators.base.arrays import read_only
 
 UNSTATED = Provenance.unstated("forest")
 """The provenance of arrays whose origin nobody stated."""

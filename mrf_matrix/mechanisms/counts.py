@@ -22,7 +22,7 @@ from strategies.operators import (
     check_allocation,
     fits,
 )
-from strategies.operators.base.validation import plain_array
+from strategies.operators.base.arrays import plain_array
 
 BLOCK_ENTRIES = 2**24
 """Entries of the strategy's columns that are held at once while counting (about 200 MB)."""

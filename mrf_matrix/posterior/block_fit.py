@@ -36,7 +36,7 @@ from scipy import sparse
 from scipy.special import log_softmax
 
 from mrf_matrix.base.arrays import Array
-from strategies.operators.base.validation import plain_floats
+from strategies.operators.base.arrays import plain_floats
 
 
 @dataclass(frozen=True, eq=False)

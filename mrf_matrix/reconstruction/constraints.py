@@ -31,7 +31,7 @@ from mrf_matrix.reconstruction.feasible_tables import (
 from mrf_matrix.reconstruction.known_totals import checked_totals, with_known_totals
 from strategies.allocation.conic import checked_affine, solve_conic
 from strategies.operators import Identity, MemoryCapError, Operator, check_allocation, over_groups
-from strategies.operators.base.validation import plain_floats
+from strategies.operators.base.arrays import plain_floats
 from strategies.problem.merging import can_merge, merge_columns
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from strategies.operators import (
     Scaled,
     Stack,
 )
-from strategies.operators.base.validation import plain_floats
+from strategies.operators.base.arrays import plain_floats
 from strategies.problem.merging import can_merge, merge_columns
 
 FARTHEST = 1e6  # ratio of the deviations of two releases that rounding still lets one weigh

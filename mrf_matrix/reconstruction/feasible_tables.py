@@ -20,7 +20,7 @@ from scipy import linalg
 
 from mrf_matrix.base.arrays import Array, Bools
 from strategies.operators import Operator, check_allocation
-from strategies.operators.base.validation import plain_floats
+from strategies.operators.base.arrays import plain_floats
 
 
 def project_to_simplex(

@@ -27,7 +27,7 @@ from mrf_matrix.reconstruction.estimate import Estimate, combine
 from mrf_matrix.reconstruction.feasible_tables import project_to_simplex
 from mrf_matrix.reconstruction.known_totals import with_known_totals
 from strategies.operators import RowKronecker, check_allocation
-from strategies.operators.base.validation import plain_floats
+from strategies.operators.base.arrays import plain_floats
 
 
 @dataclass(frozen=True, eq=False)

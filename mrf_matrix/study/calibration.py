@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from mrf_matrix.base.arrays import AnyInts, Array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain.columns import plain_array
-from strategies.operators.base.validation import plain_floats
+from strategies.operators.base.arrays import plain_floats
 
 MOST_BINS = 10_000  # finer ones hold nothing but noise
 TOLERANCE = 1e-6

@@ -42,8 +42,8 @@ import numpy as np
 from scipy import linalg, sparse
 
 from strategies.operators import Array, Gram, Operator
+from strategies.operators.base.arrays import as_dense
 from strategies.operators.base.operator import cached_per_value
-from strategies.operators.base.validation import as_dense
 from strategies.problem.determining_rows import DistinctRows
 from strategies.problem.problem import Problem
 

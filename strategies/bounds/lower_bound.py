@@ -65,8 +65,7 @@ from strategies.bounds.path_climb import GAP, LARGEST_GRAM, path_climb, paths_bo
 from strategies.bounds.pinched_union import tables_bound
 from strategies.bounds.sum_form import joint_bound
 from strategies.operators import Array, Gram, Marginals, Operator, Product, RowKronecker, fits
-from strategies.operators.base.arrays import one_thread
-from strategies.operators.base.validation import as_dense
+from strategies.operators.base.arrays import as_dense, one_thread
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows, table_components
 from strategies.operators.masks.energies import Energies, products_over

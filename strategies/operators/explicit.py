@@ -12,18 +12,15 @@ from strategies.operators.base.arrays import (
     Array,
     Longs,
     Real,
+    as_shape,
     check_allocation,
+    checked_sizes,
     divide,
     exponent,
-)
-from strategies.operators.base.operator import Norm, Operator, explicit
-from strategies.operators.base.validation import (
-    as_shape,
-    check_range,
-    checked_sizes,
     real_array,
     real_sparse,
 )
+from strategies.operators.base.operator import Norm, Operator, check_range, explicit
 from strategies.operators.masks.energies import (
     Energies,
     line_energies,

@@ -7,10 +7,17 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs, check_allocation
+from strategies.operators.base.arrays import (
+    Array,
+    Integers,
+    Longs,
+    as_shape,
+    check_allocation,
+    checked_sizes,
+    real_array,
+)
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import check_rows_contained
-from strategies.operators.base.validation import as_shape, checked_sizes, real_array
 from strategies.operators.explicit import Sparse, as_operator
 from strategies.operators.masks.energies import (
     LINE,

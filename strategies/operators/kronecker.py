@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Integers, Real, check_allocation
-from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product
+from strategies.operators.base.arrays import Array, Integers, Real, cell_codes, check_allocation
+from strategies.operators.base.operator import Norm, Operator, check_range, cross_gram, rows_product
 from strategies.operators.base.qr import has_full_rank, qr_triangle
 from strategies.operators.base.recovery import error_trace, row_errors
-from strategies.operators.base.validation import cell_codes, check_range
 from strategies.operators.explicit import Dense
 from strategies.operators.masks.energies import Energies, product_energies, structure_energies
 from strategies.operators.masks.packed_masks import khatri_rao, unique_rows

@@ -7,10 +7,18 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Real, check_allocation, fits
+from strategies.operators.base.arrays import (
+    Array,
+    Real,
+    as_dense,
+    check_allocation,
+    checked_sizes,
+    fits,
+    real_array,
+    real_sparse,
+)
 from strategies.operators.base.operator import Operator, cached_per_value
 from strategies.operators.base.recovery import BAND, row_bands
-from strategies.operators.base.validation import as_dense, checked_sizes, real_array, real_sparse
 from strategies.operators.identity import Identity
 from strategies.operators.masks.energies import line_energies, structure_energies
 from strategies.operators.ordered_sums import AllRanges, OrderedGram, ordered_gram

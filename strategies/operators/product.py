@@ -7,11 +7,26 @@ from math import sqrt
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs, Real, check_allocation, fits
-from strategies.operators.base.operator import Norm, Operator, cross_gram, product, rows_product
+from strategies.operators.base.arrays import (
+    Array,
+    Integers,
+    Longs,
+    Real,
+    as_dense,
+    check_allocation,
+    fits,
+    real_array,
+)
+from strategies.operators.base.operator import (
+    Norm,
+    Operator,
+    check_range,
+    cross_gram,
+    product,
+    rows_product,
+)
 from strategies.operators.base.qr import least_squares
 from strategies.operators.base.recovery import takes_long
-from strategies.operators.base.validation import as_dense, check_range, real_array
 from strategies.operators.explicit import Dense
 from strategies.operators.identity import Grouping, over_groups
 from strategies.operators.masks.components import MaskRows, mask_rows

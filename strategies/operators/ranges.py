@@ -6,10 +6,9 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Longs, Real, check_allocation
+from strategies.operators.base.arrays import Array, Longs, Real, check_allocation, real_array
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import Factors, factored_trace
-from strategies.operators.base.validation import real_array
 from strategies.operators.masks.energies import line_energies, structure_energies
 from strategies.operators.ordered_sums import PrefixSums
 

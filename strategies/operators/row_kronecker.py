@@ -15,12 +15,13 @@ from strategies.operators.base.arrays import (
     Integers,
     Longs,
     Numbers,
+    cell_codes,
     check_allocation,
     fits,
+    read_only,
 )
 from strategies.operators.base.operator import Norm, Operator, rows_product
 from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_long
-from strategies.operators.base.validation import cell_codes, read_only
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import (
     Energies,

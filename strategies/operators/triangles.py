@@ -14,9 +14,8 @@ import numpy as np
 import scipy
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Longs, Real, check_allocation
-from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.validation import check_range, real_array
+from strategies.operators.base.arrays import Array, Longs, Real, check_allocation, real_array
+from strategies.operators.base.operator import Norm, Operator, check_range
 from strategies.operators.masks.energies import line_energies, structure_energies
 from strategies.operators.ordered_sums import OrderedGram, ordered_gram
 from strategies.operators.ranges import prefix_ends

@@ -18,16 +18,17 @@ from strategies.operators.base.arrays import (
     divide,
     exponent,
     fits,
+    real_array,
 )
 from strategies.operators.base.operator import (
     Norm,
     Operator,
+    check_range,
     cross_gram,
     multiple,
     rows_product,
     transpose,
 )
-from strategies.operators.base.validation import check_range, real_array
 from strategies.operators.masks.components import MaskRows, mask_rows, stacked_rows
 from strategies.operators.masks.energies import Energies, structure_energies, summed_energies
 from strategies.operators.masks.residuals import Residuals, answers_from

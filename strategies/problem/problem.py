@@ -29,8 +29,14 @@ from strategies.operators import (
     as_operator,
     fits,
 )
-from strategies.operators.base.arrays import Bools, Longs, is_float, multiply
-from strategies.operators.base.validation import plain_array, real_array
+from strategies.operators.base.arrays import (
+    Bools,
+    Longs,
+    is_float,
+    multiply,
+    plain_array,
+    real_array,
+)
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.masks.packed_masks import unique_rows

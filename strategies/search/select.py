@@ -24,8 +24,7 @@ from strategies.methods.family import Family, requested_families
 from strategies.methods.kronecker_selections import searched_factors
 from strategies.methods.registry import FAMILIES
 from strategies.operators import Array, Kronecker, Norm, as_operator, memory_cap
-from strategies.operators.base.arrays import one_thread
-from strategies.operators.base.validation import plain_array, real_array
+from strategies.operators.base.arrays import one_thread, plain_array, real_array
 from strategies.problem.problem import Objective, Problem
 from strategies.problem.strategy import Strategy
 from strategies.search.assessment import from_unit

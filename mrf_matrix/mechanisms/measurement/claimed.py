@@ -29,7 +29,7 @@ from mrf_matrix.mechanisms.rounding import (
 )
 from strategies import Strategy
 from strategies.operators import Operator, Scaled, as_operator
-from strategies.operators.base.validation import plain_array
+from strategies.operators.base.arrays import plain_array
 
 STEP_BITS = {"l1": 30, "l2": 24}
 """The sensitivity in steps of the lattice, as a power of two: squares are summed exactly."""

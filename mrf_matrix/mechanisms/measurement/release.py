@@ -19,7 +19,7 @@ from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, MechanismView
 from mrf_matrix.mechanisms.shared_noise import Quorum
 from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim
 from strategies.operators import Operator
-from strategies.operators.base.validation import plain_array, read_only
+from strategies.operators.base.arrays import plain_array, read_only
 
 LONGEST = 200
 ELSEWHERE = "from elsewhere"

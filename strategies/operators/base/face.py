@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Form, Integers, Longs, Numbers, check_allocation
-from strategies.operators.base.validation import as_dense, plain_array
+from strategies.operators.base.arrays import (
+    Array,
+    Form,
+    Integers,
+    Longs,
+    Numbers,
+    as_dense,
+    check_allocation,
+    plain_array,
+)
 
 Places: TypeAlias = "int | slice | Sequence[int] | Integers"
 Matrix = TypeVar("Matrix", bound="MatrixFace[Any]")

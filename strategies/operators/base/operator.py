@@ -25,19 +25,15 @@ from strategies.operators.base.arrays import (
     Numbers,
     Real,
     as_columns,
+    as_dense,
     check_allocation,
+    check_length,
     divide,
     exponent,
+    plain_array,
 )
 from strategies.operators.base.face import MatrixFace
 from strategies.operators.base.qr import least_squares
-from strategies.operators.base.validation import (
-    as_dense,
-    check_length,
-    exact_column_sums,
-    integer_form,
-    plain_array,
-)
 
 Norm = Literal["l1", "l2"]
 
@@ -391,3 +387,31 @@ def cross_gram(left: Operator, right: Operator) -> Array:
 def rows_product(outer: Operator, other: Operator) -> Array | None:
     """Return ``outer @ other.T`` by a rule of the outer structure, None where it has none."""
     return None
+
+
+def integer_form(form: Form) -> sparse.csr_array:
+    """Return a CSR array with every entry rounded to the nearest integer, zeros dropped."""
+    matrix = sparse.csr_array(form)
+    check_range(float(np.abs(matrix.data).max(initial=0.0)))
+    data = np.rint(matrix.data).astype(np.int64)
+    rounded = sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    rounded.eliminate_zeros()
+    return rounded
+
+
+def exact_column_sums(form: sparse.csr_array, power: int) -> Longs:
+    """Return the column sums of ``|a| ** power`` of integer entries, power 1 or 2, shape (n,)."""
+    matrix = abs(form).astype(np.int64)
+    check_range(float(abs(matrix).max()) ** power * form.shape[0])
+    if power == 2:
+        matrix = matrix * matrix
+    return np.asarray(matrix.sum(axis=0), dtype=np.int64)
+
+
+def check_range(largest: float) -> None:
+    """Refuse integers that would not stay exact in 64 bits."""
+    if largest >= 2.0**62:
+        raise OverflowError(
+            f"integer entries or their column sums reach {largest:.3g}: expected less than 2**62. "
+            f"Round with a smaller scale."
+        )

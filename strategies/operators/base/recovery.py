@@ -11,7 +11,15 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from strategies.operators.base.arrays import Array, Bools, Integers, Longs, MemoryCapError, fits
+from strategies.operators.base.arrays import (
+    Array,
+    Bools,
+    Integers,
+    Longs,
+    MemoryCapError,
+    as_dense,
+    fits,
+)
 from strategies.operators.base.operator import Operator, cached_per_value, cross_gram
 from strategies.operators.base.qr import (
     RANK_TOLERANCE,
@@ -24,7 +32,6 @@ from strategies.operators.base.qr import (
     singular_values,
     thin_qr,
 )
-from strategies.operators.base.validation import as_dense
 
 CONTAINED = 1e-7
 """Share of a row's norm that may lie outside of the row space: rounding to 23 bits moves it so."""

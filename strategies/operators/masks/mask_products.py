@@ -15,8 +15,15 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Integers, Longs, check_allocation, fits
-from strategies.operators.base.validation import plain_array
+from strategies.operators.base.arrays import (
+    Array,
+    Bools,
+    Integers,
+    Longs,
+    check_allocation,
+    fits,
+    plain_array,
+)
 from strategies.operators.masks.packed_masks import (
     Bits,
     Masks,

@@ -8,8 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.base.arrays import Bools, Integers, Longs, Numbers, check_allocation
-from strategies.operators.base.validation import plain_array
+from strategies.operators.base.arrays import (
+    Bools,
+    Integers,
+    Longs,
+    Numbers,
+    check_allocation,
+    plain_array,
+)
 
 MEETING = 4.0
 """Entries of a dense table that take as long as one attribute that two sets have in common."""

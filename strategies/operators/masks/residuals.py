@@ -6,7 +6,7 @@ attribute j the table is contracted for every *prefix* (the distinct masks on at
 that occurs, and the codes that a mask admits are the only ones read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from itertools import product
@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Longs, current_cap, sum_over_cells
+from strategies.operators.base.arrays import Array, Bools, Longs, check_allocation, current_cap
 from strategies.operators.base.operator import Operator
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
@@ -190,3 +190,14 @@ def answers_from(workload: Operator, residuals: Residuals, sizes: tuple[int, ...
     """Return ``W x`` for ``n x`` given by its components, None where W has no rule."""
     rows = mask_rows(workload)
     return None if rows is None or rows.sizes != sizes else answer_rows(rows, residuals)
+
+
+def sum_over_cells(
+    sizes: Sequence[int], tables: Iterable[tuple[Sequence[int], Array]], k: int
+) -> Array:
+    """Return the sum of tables' values (cells, k) at every cell of the domain, (n, k)."""
+    check_allocation("a vector over the cells", (prod(sizes), max(k, 1)))
+    result = np.zeros((*sizes, k))
+    for chosen, table in tables:
+        result += table.reshape(*(size if i in chosen else 1 for i, size in enumerate(sizes)), k)
+    return result.reshape(prod(sizes), k)

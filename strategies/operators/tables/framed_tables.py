@@ -17,14 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from strategies.operators.base.arrays import (
-    Array,
-    Bools,
-    Real,
-    as_columns,
-    check_allocation,
-    sum_over_cells,
-)
+from strategies.operators.base.arrays import Array, Bools, Real, as_columns, check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import (
     SQUARED,
@@ -32,12 +25,11 @@ from strategies.operators.base.recovery import (
     check_rows_contained,
     format_rows,
 )
-from strategies.operators.base.validation import exact_entries
 from strategies.operators.explicit import Dense
 from strategies.operators.kronecker import Kronecker, blocks_over, column_squares
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.operators.masks.residuals import Residuals, answers_from
+from strategies.operators.masks.residuals import Residuals, answers_from, sum_over_cells
 from strategies.operators.tables.weighted_tables import WeightedTables, apply_along, format_sets
 
 PARALLEL = 1e-13  # squared length, beside 1, of what is left of a row of one value
@@ -71,6 +63,14 @@ class Side:
     def project_answers(self, table: Array, axis: int) -> Array:
         """Return ``(B [z, Z])ᵀ`` times answers along an axis, the coordinates measured."""
         return self.scale * table
+
+
+def exact_entries(array: Real) -> Real:
+    """Return absolute entries whose sums of squares are exact: as Python integers if need be."""
+    sizes = np.abs(array)
+    if sizes.dtype.kind == "f" or int(sizes.max(initial=0)) ** 2 * max(len(sizes), 1) < 2**63:
+        return sizes
+    return sizes.astype(object)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -13,11 +13,11 @@ from strategies.operators.base.arrays import (
     Integers,
     Numbers,
     as_columns,
+    cell_codes,
     check_allocation,
     fits,
 )
 from strategies.operators.base.operator import Operator, cross_gram, rows_product
-from strategies.operators.base.validation import cell_codes
 from strategies.operators.identity import Grouping, Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows

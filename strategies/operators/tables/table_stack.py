@@ -16,20 +16,17 @@ from scipy import linalg, sparse
 from strategies.operators.base.arrays import (
     Array,
     Integers,
-    check_allocation,
-    cut_rows,
-    sum_over_cells,
-)
-from strategies.operators.base.operator import Norm, Operator, rows_product
-from strategies.operators.base.qr import thin_qr
-from strategies.operators.base.validation import (
     attribute_set,
     attribute_sizes,
     cell_codes,
-    check_range,
+    check_allocation,
+    cut_rows,
 )
+from strategies.operators.base.operator import Norm, Operator, check_range, rows_product
+from strategies.operators.base.qr import thin_qr
 from strategies.operators.explicit import MatrixLike, as_operator
 from strategies.operators.kronecker import Kronecker
+from strategies.operators.masks.residuals import sum_over_cells
 from strategies.operators.product import RowScaled
 from strategies.operators.tables.overlapping_tables import (
     JointSolve,

@@ -19,20 +19,17 @@ from strategies.operators.base.arrays import (
     Bools,
     Integers,
     Numbers,
+    attribute_set,
+    attribute_sizes,
+    cell_codes,
     check_allocation,
     cut_rows,
     divide,
     exponent,
-    sum_over_cells,
+    set_weights,
 )
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import SQUARED, RowSpaceError, format_rows
-from strategies.operators.base.validation import (
-    attribute_set,
-    attribute_sizes,
-    cell_codes,
-    set_weights,
-)
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker
 from strategies.operators.masks.components import (
@@ -44,7 +41,7 @@ from strategies.operators.masks.components import (
 )
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.masks.packed_masks import khatri_rao
-from strategies.operators.masks.residuals import Residuals, answers_from
+from strategies.operators.masks.residuals import Residuals, answers_from, sum_over_cells
 from strategies.operators.wrappers import Scaled
 
 

@@ -9,7 +9,7 @@ from scipy.stats import rankdata, wilcoxon
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import one_word
-from strategies.operators.base.validation import plain_floats
+from strategies.operators.base.arrays import plain_floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.forests.forest import RandomState
 from mrf_matrix.forests.growth.growth import AllRecords, Partition, Points
-from strategies.operators.base.validation import plain_floats
+from strategies.operators.base.arrays import plain_floats
 
 CHUNK = 1 << 20  # numbers (points x attributes) compared at once: 8 MB
 

@@ -24,7 +24,7 @@ from mrf_matrix.base.checks import check_integer, short_repr
 from mrf_matrix.domain.columns import plain_array
 from mrf_matrix.forests.forest import RandomState
 from mrf_matrix.forests.growth.growth import Bootstrap, random_subsets
-from strategies.operators.base.validation import plain_floats
+from strategies.operators.base.arrays import plain_floats
 
 MOST_PROBLEMS = 32
 """Partitions of a node's classes that a classifier tries, about, where there are many classes."""
