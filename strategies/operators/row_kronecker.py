@@ -30,7 +30,6 @@ from strategies.operators.masks.energies import (
     structure_energies,
 )
 from strategies.operators.masks.mask_products import (
-    Halves,
     check_disjoint,
     cover_domain,
     hadamard_gram,
@@ -40,6 +39,7 @@ from strategies.operators.masks.mask_products import (
 )
 from strategies.operators.masks.packed_masks import (
     Bits,
+    Halves,
     Masks,
     as_columns,
     checked_masks,
