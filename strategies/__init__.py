@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from strategies import examples
 from strategies.methods.common_refinement import common_refinement
-from strategies.methods.family import Family, Search, identity
+from strategies.methods.family import Family, Progress, Search, identity
 from strategies.methods.few_rows import p_identity, row_space
 from strategies.methods.free_entries import free_entries
 from strategies.methods.gaussian_optimal import gaussian_optimal, leaves, path_optimal
@@ -39,8 +39,8 @@ from strategies.problem.merging import Merging, merge_columns
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.assessment import evaluate
-from strategies.search.portfolio import Progress
-from strategies.search.select import SmallestBudget, select, smallest_budget
+from strategies.search.select import select
+from strategies.search.targets import SmallestBudget, smallest_budget
 
 if TYPE_CHECKING:
     from strategies.allocation.allocate import Allocation as Allocation

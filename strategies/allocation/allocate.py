@@ -38,7 +38,7 @@ from strategies.problem.merging import can_merge, merge_columns
 from strategies.problem.problem import Problem, checked_weights
 from strategies.problem.strategy import Strategy
 from strategies.search.assessment import assess, from_unit
-from strategies.search.select import checked_targets
+from strategies.search.targets import checked_targets
 
 Minimised = Literal["total", "max", "budget"]
 APART = 1e3  # ratio of the rows' largest entries up to which least squares takes them as they are

@@ -158,6 +158,29 @@ class Search:
     best: float = float("inf")
 
 
+@dataclass(frozen=True)
+class Progress:
+    """One step of a selection.
+
+    Attributes
+    ----------
+    family : str
+        The family about to search.
+    step, steps : int
+        Searches done so far, and in all.
+    best : float
+        Smallest loss so far; infinite before the first.
+    """
+
+    family: str
+    step: int
+    steps: int
+    best: float
+
+
+Report = Callable[[Progress], object]
+
+
 @dataclass(frozen=True, eq=False)
 class Family:
     """A way to find a strategy.

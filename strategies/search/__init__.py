@@ -1,7 +1,7 @@
 """From a workload to its best strategy."""
 
 from strategies.search.assessment import evaluate
-from strategies.search.portfolio import Progress
-from strategies.search.select import SmallestBudget, select, smallest_budget
+from strategies.search.select import select
+from strategies.search.targets import SmallestBudget, smallest_budget
 
-__all__ = ["Progress", "SmallestBudget", "evaluate", "select", "smallest_budget"]
+__all__ = ["SmallestBudget", "evaluate", "select", "smallest_budget"]

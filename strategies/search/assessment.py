@@ -1,4 +1,4 @@
-"""The loss of a strategy, always recomputed from the matrix itself, in total or of the worst row.
+"""The loss of a strategy, always recomputed from the matrix itself, and what proves it optimal.
 
 ``loss(W, A) = ||A||² * ||W A⁺||_F²``, with ``||A||`` the largest column norm (L1 for Laplace, L2
 for Gaussian noise). Twice the loss over ε², or the loss over 2ρ, is the expected total squared
@@ -13,13 +13,23 @@ some weight, so that the strategy determines it.
 serve domains of any size and subtracts no traces.
 """
 
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from strategies.bounds.dual_ascent import climbable_rows, joint_dual, joint_update_seconds
-from strategies.bounds.lower_bound import Certificate, table_dual
+from strategies.bounds.dual_ascent import LARGEST, climbable_rows, joint_dual, joint_update_seconds
+from strategies.bounds.lower_bound import (
+    Certificate,
+    closed_bound,
+    has_weighable_cells,
+    lower_bound,
+    table_dual,
+)
 from strategies.bounds.ordered_dual import prefix_dual
+from strategies.bounds.pinched_union import tables_bound
+from strategies.methods.workload_itself import own_loss
 from strategies.operators import (
     Array,
     JointMarginals,
@@ -27,6 +37,7 @@ from strategies.operators import (
     Marginals,
     Norm,
     Operator,
+    RowKronecker,
     RowSpaceError,
     Semiseparable,
     Toeplitz,
@@ -256,3 +267,104 @@ def merged_error(problem: Problem, merged: Operator, matrix: Operator) -> float:
     if gram is not None:
         return factored_trace(merged, factorise(matrix), gram)
     return error_trace(merged, matrix)
+
+
+CERTIFYING = 0.1
+"""Share of the limit for a bound, for weights of rows, or for an evaluation of the workload."""
+CERTIFIED_BY = ("gaussian_optimal", "ordered_cells")
+"""Families after which a bound for Gaussian noise is known, or costs little more."""
+CLOSED_GAP = 1e-9
+"""Certified distance from optimal at which a search ends, where the bound has a closed form."""
+OPTIMALITY_GAP = 1e-4  # the same for Gaussian noise
+WORST_GAP = 6e-4  # the same for the worst row or group, where a step of the search costs more
+TABLES_GAP = 0.05
+"""The same for unions of tables over more cells than can be climbed on: what other families reach
+there stands 7 % and more above oblique residuals."""
+
+
+@dataclass(eq=False)
+class Proof:
+    """What bounds say of the losses that a search finds, each at a small share of its limit."""
+
+    problem: Problem
+    limit: float  # seconds of the reference machine, of the search
+
+    def is_optimal(self, best: float, methods: Collection[str]) -> bool:
+        """Tell whether the best loss that some methods found is certified optimal.
+
+        A bound in closed form serves both norms, a climbed one Gaussian noise.
+        """
+        if self.meets_closed_bound(best) or self.is_near_tables(best):
+            return True
+        climbed = CERTIFIED_BY if self.problem.is_total else CERTIFIED_BY[:1]
+        if self.problem.norm == "l1" or not any(one in climbed for one in methods):
+            return False
+        gap = OPTIMALITY_GAP if self.problem.is_total else WORST_GAP
+        return best <= self.climbed_bound * (1 + gap)
+
+    def is_near_tables(self, loss: float) -> bool:
+        """Tell whether tables are too many cells for what comes closer than their own bound."""
+        merging = self.problem.merging
+        if self.problem.norm == "l1" or (merging is not None and merging.n_groups <= LARGEST):
+            return False
+        known = tables_bound(self.problem, CERTIFYING * self.limit)
+        return known > 0 and loss <= known * (1 + TABLES_GAP)
+
+    def meets_closed_bound(self, loss: float) -> bool:
+        """Tell whether a bound that costs next to nothing proves a loss optimal."""
+        gap = CLOSED_GAP if self.problem.norm == "l1" else OPTIMALITY_GAP
+        return self.closed_bound is not None and loss <= self.closed_bound * (1 + gap)
+
+    @cached_property
+    def closed_bound(self) -> float | None:
+        return closed_bound(self.problem, CERTIFYING * self.limit)
+
+    @cached_property
+    def climbed_bound(self) -> float:
+        """The bound at the weights that the search for Gaussian noise has found."""
+        if not has_weighable_cells(self.problem) and self.problem.long_prefix_rows is None:
+            return 0.0
+        return lower_bound(self.problem, CERTIFYING * self.limit)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        return Certificate(self.problem)
+
+
+PLAIN = ("identity", "workload_itself")  # families that no result of "auto" is above
+TIE = 1e-9  # relative difference of losses that is rounding
+AS_GOOD = 1e-3
+"""Relative difference of losses for Gaussian noise for which a smaller strategy is kept."""
+
+
+def smallest_of_best(problem: Problem, found: Sequence[Strategy]) -> Strategy:
+    """Return the strategy of least loss; for Gaussian noise the smallest that is as good.
+
+    Fewer answers take less time and room: a 0.1 % larger loss is acceptable for that.
+    """
+    best = min(found, key=lambda strategy: strategy.loss)
+    if problem.norm == "l1":
+        return best
+    plain = [one.loss for one in found if one.method in PLAIN]  # the rule stands above
+    most = max(best.loss * (1 + TIE), min(best.loss * (1 + AS_GOOD), *plain, own_loss(problem)))
+    near = (one for one in found if one.loss <= most)
+    return min(near, key=lambda one: (one.matrix.shape[0], one.loss))
+
+
+MANY_CELLS = 1000
+"""Merged cells above which searches over all of them are worth a trial first."""
+
+
+def is_worth_trials(problem: Problem) -> bool:
+    """Tell whether a long search over many cells may well end at the Identity.
+
+    Rows of plain paths have their local minimum at the Identity, which long searches over many
+    cells leave only where weighted tables, boxes, refined trees or the rows themselves are below
+    it at once. Ordered cells have families of their own.
+    """
+    asked, merging = problem.norm == "l1" and problem.is_total, problem.merging
+    if not asked or not isinstance(problem.workload, RowKronecker):
+        return False
+    if merging is None or merging.n_groups <= MANY_CELLS or problem.ordered_gram or problem.ranges:
+        return False
+    return own_loss(problem) >= problem.merged_total

@@ -434,12 +434,15 @@ class MeasurementSpec:
         return self.budget.split(list(given))
 
 
+FAMILY_NAMES = tuple(families())
+
+
 def check_strategy_names(strategy: object) -> None:
     """Refuse names that are no strategy family's."""
     for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
-        if isinstance(one, str) and one not in ("auto", *families()):
+        if isinstance(one, str) and one not in ("auto", *FAMILY_NAMES):
             raise ValueError(
-                f"strategy={short_repr(one)}: expected 'auto' or one of {', '.join(families())}, "
+                f"strategy={short_repr(one)}: expected 'auto' or one of {', '.join(FAMILY_NAMES)}, "
                 f"or a strategy matrix."
             )
 
