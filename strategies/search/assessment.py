@@ -52,7 +52,8 @@ from strategies.operators.identity import Identity
 from strategies.operators.masks.components import mask_rows, table_components
 from strategies.operators.product import Product
 from strategies.operators.ranges import Ranges, ranges_error
-from strategies.operators.tables.weighted_tables import ProductTables, WeightedTables
+from strategies.operators.tables.marginals import ProductTables
+from strategies.operators.tables.weighted_tables import WeightedTables
 from strategies.problem.problem import Aim, Objective, Problem
 from strategies.problem.strategy import Strategy
 

@@ -19,7 +19,6 @@ from contextvars import ContextVar
 from functools import cache
 from itertools import accumulate, chain, pairwise
 from math import frexp, inf, prod
-from numbers import Integral
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -342,24 +341,6 @@ def checked_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...] | None
     return exact
 
 
-def attribute_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes of a product domain's attributes as exact integers, or refuse."""
-    if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
-        raise ValueError(f"sizes={sizes!r}: expected one positive integer for each attribute.")
-    return tuple(int(size) for size in sizes)
-
-
-def attribute_set(chosen: Sequence[int], d: int) -> tuple[int, ...]:
-    """Return distinct attribute numbers below d in order, or refuse."""
-    ordered = tuple(sorted(int(i) for i in chosen))
-    if len(set(ordered)) != len(ordered) or any(not 0 <= i < d for i in ordered):
-        raise ValueError(
-            f"attribute set {tuple(chosen)!r}: expected distinct attribute numbers from 0 to "
-            f"{d - 1}."
-        )
-    return ordered
-
-
 def cell_codes(cells: Integers, sizes: tuple[int, ...]) -> Longs:
     """Return cells as rows of codes (N, d), from flat numbers too, or refuse."""
     cells = plain_array("cells", cells)
@@ -371,17 +352,6 @@ def cell_codes(cells: Integers, sizes: tuple[int, ...]) -> Longs:
             f"{len(sizes)} codes, each from 0 up to the attribute's size {sizes} less 1."
         )
     return cells.astype(np.int64, copy=False)
-
-
-def set_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """Return one finite weight, none negative, for each attribute set; integers stay exact."""
-    exact = tuple(int(w) if isinstance(w, Integral) else float(w) for w in weights)
-    if len(exact) != count or not all(np.isfinite(float(w)) and w >= 0 for w in exact):
-        raise ValueError(
-            f"weights={weights!r}: expected {count} finite numbers, one for each attribute set, "
-            f"none negative."
-        )
-    return exact
 
 
 def check_length(length: int, name: str, values: Numbers, shape: tuple[int, int]) -> Array:

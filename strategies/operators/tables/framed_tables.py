@@ -16,8 +16,17 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Real, as_columns, check_allocation
+from strategies.operators.base.arrays import (
+    Array,
+    Bools,
+    Integers,
+    Real,
+    as_columns,
+    cell_codes,
+    check_allocation,
+)
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import (
     SQUARED,
@@ -28,9 +37,9 @@ from strategies.operators.base.recovery import (
 from strategies.operators.explicit import Dense
 from strategies.operators.kronecker import Kronecker, blocks_over, column_squares
 from strategies.operators.masks.components import MaskRows, mask_rows
-from strategies.operators.masks.packed_masks import unique_rows
+from strategies.operators.masks.packed_masks import khatri_rao, unique_rows
 from strategies.operators.masks.residuals import Residuals, answers_from, sum_over_cells
-from strategies.operators.tables.weighted_tables import WeightedTables, apply_along, format_sets
+from strategies.operators.tables.weighted_tables import WeightedTables, format_sets
 
 PARALLEL = 1e-13  # squared length, beside 1, of what is left of a row of one value
 
@@ -65,6 +74,11 @@ class Side:
         return self.scale * table
 
 
+def apply_along(matrix: Array, tensor: Array, axis: int) -> Array:
+    """Multiply one axis of an array by a matrix."""
+    return np.moveaxis(np.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)
+
+
 def exact_entries(array: Real) -> Real:
     """Return absolute entries whose sums of squares are exact: as Python integers if need be."""
     sizes = np.abs(array)
@@ -94,6 +108,23 @@ class FramedTables(WeightedTables):
 
     def factor(self, i: int) -> Dense:
         return self.factors[i]
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        count = [self.factor(i).shape[0] for i in range(len(self.domain_sizes))]
+        return tuple(prod(count[i] for i in chosen) for chosen in self.attribute_sets)
+
+    def columns(self, cells: Integers) -> sparse.csr_array:
+        codes = cell_codes(cells, self.domain_sizes)
+        check_allocation(f"columns of {self.plural}", (len(codes), sum(self.rows), 2))
+        used = {i for chosen in self.attribute_sets for i in chosen}
+        parts = {i: sparse.csc_array(self.factor(i).columns(codes[:, i])) for i in used}
+        ones = sparse.csc_array(np.ones((1, len(codes)), dtype=np.int64))
+        blocks = [
+            weight * khatri_rao([parts[i] for i in chosen] or [ones])
+            for chosen, weight in zip(self.attribute_sets, self.weights, strict=True)
+        ]
+        return sparse.csr_array(sparse.vstack(blocks))
 
     def factor_norm(self, i: int, norm: Norm) -> float:
         largest = self._code_norms[norm][i].max()

@@ -1,38 +1,172 @@
-"""Weighted marginals of a product domain, whole or row by row, without anything of its length."""
+"""Weighted tables that mix no components, marginals above all, without anything of n's length.
 
+Strategies that are diagonal on the components have ``AᵀA = Σ_U λ_U E_U`` over attribute sets U.
+Pseudo-inverses and errors then need one number for each set.
+"""
+
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
-from scipy import sparse
 
 from strategies.operators.base.arrays import (
     Array,
     Bools,
-    Integers,
     Numbers,
     as_columns,
-    cell_codes,
     check_allocation,
     fits,
 )
-from strategies.operators.base.operator import Operator, cross_gram, rows_product
+from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product
+from strategies.operators.base.recovery import SQUARED, RowSpaceError, format_rows
 from strategies.operators.identity import Grouping, Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
-from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.masks.components import (
+    Components,
+    MaskRows,
+    components,
+    components_of,
+    mask_rows,
+)
 from strategies.operators.masks.energies import Energies, structure_energies, table_energies
 from strategies.operators.masks.packed_masks import containment, unique_rows
-from strategies.operators.masks.residuals import Residuals, answers_from, residual_answers, table_of
+from strategies.operators.masks.residuals import (
+    Residuals,
+    answers_from,
+    residual_answers,
+    sum_over_cells,
+    table_of,
+)
 from strategies.operators.product import RowScaled
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.tables.weighted_tables import ProductTables
+from strategies.operators.tables.weighted_tables import WeightedTables, format_sets
 
 MOST_PARTS = 2**20  # components of all rows together up to which marginals are asked row by row
 MOST_BITS = 2**27  # bits of all rows' masks up to which they are
 
 
 MOST_BLOCKS = 64  # tables up to which marginals are taken for Kronecker products
+
+
+class ProductTables(WeightedTables):
+    """Weighted tables that do not mix components, with columns that all have the same norm."""
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether components are not mixed; where they are, no rule here holds."""
+        return True
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """One pass over the domain and the tables."""
+        return self.is_diagonal
+
+    @abstractmethod
+    def eigenvalues(self, sets: Bools) -> Array:
+        """Return ``λ_U / n`` for attribute sets (u, d)."""
+
+    @abstractmethod
+    def residuals(self, answers: Numbers) -> Residuals:
+        """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
+
+    def uniform_column_norm(self, norm: Norm) -> float | None:
+        return self.sensitivity(norm) if self.is_diagonal else super().uniform_column_norm(norm)
+
+    def column_norms(self, norm: Norm) -> Array:
+        if not self.is_diagonal:
+            return super().column_norms(norm)
+        check_allocation("column norms", self.shape[1:])
+        return np.full(self.shape[1], self.sensitivity(norm))
+
+    def _solve(self, answers: Array) -> Array:
+        """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
+        if not self.is_diagonal:
+            return super()._solve(answers)
+        n, k = self.shape[1], answers.shape[1]
+        check_allocation("the estimate of every cell", (n, max(k, 1)))
+        parts = self.residuals(answers).items()
+        tables = ((np.flatnonzero(key).tolist(), part) for key, part in parts)
+        return sum_over_cells(self.domain_sizes, tables, k) / n
+
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
+        result = None
+        if self._components_of(workload):
+            result = answers_from(workload, self.residuals(answers), self.domain_sizes)
+        return super()._estimate(workload, answers) if result is None else result
+
+    def _components_of(self, workload: Operator) -> bool:
+        """Tell whether rows are known by components, refusing them outside the row space.
+
+        Row by row where rows of masks are known, else together.
+        """
+        if not self.is_diagonal or self._has_masks(workload):
+            return self.is_diagonal
+        known = structure_energies(workload)
+        if known is None or known.sizes != self.domain_sizes:
+            return False
+        self._check_energies(known.sets, known.values)
+        return True
+
+    def has_rule_for(self, workload: Operator) -> bool:
+        return (self.is_diagonal and self._has_masks(workload)) or super().has_rule_for(workload)
+
+    def _has_masks(self, workload: Operator) -> bool:
+        """Tell whether rows are masks, refusing those outside the row space by their attributes."""
+        rows = mask_rows(workload)
+        if rows is None or rows.sizes != self.domain_sizes:
+            return False
+        self._check_masks(rows)
+        return True
+
+    def _check_masks(self, rows: MaskRows) -> None:
+        self._check_spanned(components(rows))
+
+    def error_trace(self, workload: Operator) -> float | None:
+        """Return ``||W A⁺||_F² = Σ_U tr(WᵀW E_U) / λ_U``, without the workload's rows."""
+        known = structure_energies(workload) if self.is_diagonal else None
+        if known is None or known.sizes != self.domain_sizes:
+            return super().error_trace(workload)
+        values = self._check_energies(known.sets, known.values)
+        inside = values > 0
+        return float(np.sum(known.values[inside] / values[inside]))
+
+    def _check_energies(self, sets: Bools, energies: Array) -> Array:
+        values = self.eigenvalues(sets)
+        if float(energies[values <= 0].sum()) > SQUARED**2 * float(energies.sum()):
+            raise RowSpaceError(
+                f"the workload lies outside the row space of {self!r} on "
+                f"{format_sets(self.attribute_sets)}. Add a table that contains every attribute "
+                f"its rows restrict."
+            )
+        return values
+
+    def row_errors(self, workload: Operator) -> Array | None:
+        """Return ``||(W A⁺)_r||² = Σ_U ||w_r E_U||² / λ_U`` for rows of masks."""
+        rows = mask_rows(workload) if self.is_diagonal else None
+        if rows is None or rows.sizes != self.domain_sizes:
+            return super().row_errors(workload)
+        return self.errors_of(components_of(workload, rows))
+
+    def errors_of(self, parts: Components) -> Array:
+        values = self._check_spanned(parts)
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+        return np.asarray(parts.energies @ inverse, dtype=np.float64)
+
+    def _check_spanned(self, parts: Components) -> Array:
+        """Return the eigenvalues on the components, refusing a row outside the row space."""
+        values = self.eigenvalues(parts.sets)
+        total = np.asarray(parts.energies.sum(axis=1)).ravel()
+        outside = np.asarray(parts.energies @ (values <= 0).astype(np.float64)).ravel()
+        lost = np.flatnonzero(outside > SQUARED**2 * total)
+        if len(lost):
+            raise RowSpaceError(
+                f"{len(lost)} of the workload's {len(total)} rows ({format_rows(lost)}) lie "
+                f"outside the row space of the {self.plural} on "
+                f"{format_sets(self.attribute_sets)}. Add a {self.singular} that contains every "
+                f"attribute those rows restrict."
+            )
+        return values
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -66,32 +200,9 @@ class Marginals(ProductTables):
     singular, plural = "marginal", "marginals"
     prefers_sparse = True  # a column has one entry for each marginal
 
-    def factor(self, i: int) -> Identity:
-        return Identity(self.domain_sizes[i])
-
-    @property
-    def rows(self) -> tuple[int, ...]:
-        sizes = self.domain_sizes
-        return tuple(prod(sizes[i] for i in chosen) for chosen in self.attribute_sets)
-
     @property
     def entries(self) -> int:
         return len(self.weights) * self.shape[1]
-
-    def columns(self, cells: Integers) -> sparse.csr_array:
-        codes = cell_codes(cells, self.domain_sizes)
-        check_allocation("columns of marginals", (len(codes), len(self.weights), 2))
-        rows = np.empty((len(codes), len(self.weights)), dtype=np.int64)
-        first = 0
-        for j, (chosen, size) in enumerate(zip(self.attribute_sets, self.rows, strict=True)):
-            shape = tuple(self.domain_sizes[i] for i in chosen)
-            parts = tuple(codes[:, i] for i in chosen)
-            rows[:, j] = first + (np.ravel_multi_index(parts, shape) if chosen else 0)
-            first += size
-        values = np.tile(np.asarray(self.weights), len(codes))
-        ends = np.arange(len(codes) + 1) * len(self.weights)
-        shape = (self.shape[0], len(codes))
-        return sparse.csr_array(sparse.csc_array((values, rows.ravel(), ends), shape=shape))
 
     def row_gram(self) -> Array:
         return super().row_gram() if fits(self.shape) else self.as_rows.row_gram()

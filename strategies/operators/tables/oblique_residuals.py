@@ -36,7 +36,7 @@ from strategies.operators.masks.energies import (
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.masks.residuals import Residuals
 from strategies.operators.tables.framed_tables import FramedTables, Side
-from strategies.operators.tables.weighted_tables import ProductTables
+from strategies.operators.tables.marginals import ProductTables
 
 
 def differences(n: int) -> Longs:

@@ -27,8 +27,7 @@ from strategies.operators.base.recovery import RowSpaceError, estimate, row_erro
 from strategies.operators.explicit import Dense
 from strategies.operators.kronecker import Kronecker, blocks_over, kronecker_product
 from strategies.operators.masks.packed_masks import containment
-from strategies.operators.tables.framed_tables import FramedTables, Side
-from strategies.operators.tables.weighted_tables import apply_along
+from strategies.operators.tables.framed_tables import FramedTables, Side, apply_along
 from strategies.operators.wrappers import Stack
 
 

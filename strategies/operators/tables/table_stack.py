@@ -16,8 +16,6 @@ from scipy import linalg, sparse
 from strategies.operators.base.arrays import (
     Array,
     Integers,
-    attribute_set,
-    attribute_sizes,
     cell_codes,
     check_allocation,
     cut_rows,
@@ -35,7 +33,7 @@ from strategies.operators.tables.overlapping_tables import (
     elimination,
     largest_sum,
 )
-from strategies.operators.tables.weighted_tables import Tables
+from strategies.operators.tables.weighted_tables import Tables, attribute_set, attribute_sizes
 from strategies.operators.wrappers import Scaled, Stack
 
 

@@ -1,7 +1,6 @@
 """Weighted tables over attribute sets: one matrix along each attribute of a set, sums elsewhere.
 
-Strategies that are diagonal on the components have ``AᵀA = Σ_U λ_U E_U`` over attribute sets U.
-Pseudo-inverses and errors then need one number for each set, and nothing of length n is built.
+Their rows, columns, norms and integer weights; nothing of length n is built.
 """
 
 from abc import abstractmethod
@@ -9,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
+from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -18,30 +18,16 @@ from strategies.operators.base.arrays import (
     Array,
     Bools,
     Integers,
-    Numbers,
-    attribute_set,
-    attribute_sizes,
     cell_codes,
     check_allocation,
     cut_rows,
     divide,
     exponent,
-    set_weights,
 )
 from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.recovery import SQUARED, RowSpaceError, format_rows
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker
-from strategies.operators.masks.components import (
-    Components,
-    MaskRows,
-    components,
-    components_of,
-    mask_rows,
-)
-from strategies.operators.masks.energies import structure_energies
-from strategies.operators.masks.packed_masks import khatri_rao
-from strategies.operators.masks.residuals import Residuals, answers_from, sum_over_cells
+from strategies.operators.masks.residuals import sum_over_cells
 from strategies.operators.wrappers import Scaled
 
 
@@ -117,9 +103,9 @@ class WeightedTables(Tables):
             row[list(chosen)] = True
         return table
 
-    @abstractmethod
     def factor(self, i: int) -> Operator:
-        """Return what is measured of attribute i in a set."""
+        """Return what is measured of attribute i in a set: its codes, where no kind says else."""
+        return Identity(self.domain_sizes[i])
 
     def table_blocks(self) -> Iterable[tuple[tuple[int, ...], Operator]]:
         return zip(self.attribute_sets, self._set_rows, strict=True)
@@ -141,8 +127,8 @@ class WeightedTables(Tables):
     @property
     def rows(self) -> tuple[int, ...]:
         """Number of rows of each table, as exact integers."""
-        count = [self.factor(i).shape[0] for i in range(len(self.domain_sizes))]
-        return tuple(prod(count[i] for i in chosen) for chosen in self.attribute_sets)
+        sizes = self.domain_sizes
+        return tuple(prod(sizes[i] for i in chosen) for chosen in self.attribute_sets)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -150,15 +136,18 @@ class WeightedTables(Tables):
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         codes = cell_codes(cells, self.domain_sizes)
-        check_allocation(f"columns of {self.plural}", (len(codes), sum(self.rows), 2))
-        used = {i for chosen in self.attribute_sets for i in chosen}
-        parts = {i: sparse.csc_array(self.factor(i).columns(codes[:, i])) for i in used}
-        ones = sparse.csc_array(np.ones((1, len(codes)), dtype=np.int64))
-        blocks = [
-            weight * khatri_rao([parts[i] for i in chosen] or [ones])
-            for chosen, weight in zip(self.attribute_sets, self.weights, strict=True)
-        ]
-        return sparse.csr_array(sparse.vstack(blocks))
+        check_allocation(f"columns of {self.plural}", (len(codes), len(self.weights), 2))
+        rows = np.empty((len(codes), len(self.weights)), dtype=np.int64)
+        first = 0
+        for j, (chosen, size) in enumerate(zip(self.attribute_sets, self.rows, strict=True)):
+            shape = tuple(self.domain_sizes[i] for i in chosen)
+            parts = tuple(codes[:, i] for i in chosen)
+            rows[:, j] = first + (np.ravel_multi_index(parts, shape) if chosen else 0)
+            first += size
+        values = np.tile(np.asarray(self.weights), len(codes))
+        ends = np.arange(len(codes) + 1) * len(self.weights)
+        shape = (self.shape[0], len(codes))
+        return sparse.csr_array(sparse.csc_array((values, rows.ravel(), ends), shape=shape))
 
     def to_sparse(self) -> sparse.csr_array:
         check_allocation(f"sparse {self.plural}", (self.entries, 2))
@@ -212,131 +201,35 @@ class WeightedTables(Tables):
         return [int(weight) for weight in self.weights]
 
 
-def apply_along(matrix: Array, tensor: Array, axis: int) -> Array:
-    """Multiply one axis of an array by a matrix."""
-    return np.moveaxis(np.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)
-
-
 def format_sets(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
     """Write attribute sets for people, the first few of them."""
     return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")
 
 
-class ProductTables(WeightedTables):
-    """Weighted tables that do not mix components, with columns that all have the same norm."""
+def attribute_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes of a product domain's attributes as exact integers, or refuse."""
+    if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
+        raise ValueError(f"sizes={sizes!r}: expected one positive integer for each attribute.")
+    return tuple(int(size) for size in sizes)
 
-    @property
-    def is_diagonal(self) -> bool:
-        """Whether components are not mixed; where they are, no rule here holds."""
-        return True
 
-    @property
-    def has_cheap_inverse(self) -> bool:
-        """One pass over the domain and the tables."""
-        return self.is_diagonal
+def attribute_set(chosen: Sequence[int], d: int) -> tuple[int, ...]:
+    """Return distinct attribute numbers below d in order, or refuse."""
+    ordered = tuple(sorted(int(i) for i in chosen))
+    if len(set(ordered)) != len(ordered) or any(not 0 <= i < d for i in ordered):
+        raise ValueError(
+            f"attribute set {tuple(chosen)!r}: expected distinct attribute numbers from 0 to "
+            f"{d - 1}."
+        )
+    return ordered
 
-    @abstractmethod
-    def eigenvalues(self, sets: Bools) -> Array:
-        """Return ``λ_U / n`` for attribute sets (u, d)."""
 
-    @abstractmethod
-    def residuals(self, answers: Numbers) -> Residuals:
-        """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
-
-    def uniform_column_norm(self, norm: Norm) -> float | None:
-        return self.sensitivity(norm) if self.is_diagonal else super().uniform_column_norm(norm)
-
-    def column_norms(self, norm: Norm) -> Array:
-        if not self.is_diagonal:
-            return super().column_norms(norm)
-        check_allocation("column norms", self.shape[1:])
-        return np.full(self.shape[1], self.sensitivity(norm))
-
-    def _solve(self, answers: Array) -> Array:
-        """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
-        if not self.is_diagonal:
-            return super()._solve(answers)
-        n, k = self.shape[1], answers.shape[1]
-        check_allocation("the estimate of every cell", (n, max(k, 1)))
-        parts = self.residuals(answers).items()
-        tables = ((np.flatnonzero(key).tolist(), part) for key, part in parts)
-        return sum_over_cells(self.domain_sizes, tables, k) / n
-
-    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
-        result = None
-        if self._components_of(workload):
-            result = answers_from(workload, self.residuals(answers), self.domain_sizes)
-        return super()._estimate(workload, answers) if result is None else result
-
-    def _components_of(self, workload: Operator) -> bool:
-        """Tell whether rows are known by components, refusing them outside the row space.
-
-        Row by row where rows of masks are known, else together.
-        """
-        if not self.is_diagonal or self._has_masks(workload):
-            return self.is_diagonal
-        known = structure_energies(workload)
-        if known is None or known.sizes != self.domain_sizes:
-            return False
-        self._check_energies(known.sets, known.values)
-        return True
-
-    def has_rule_for(self, workload: Operator) -> bool:
-        return (self.is_diagonal and self._has_masks(workload)) or super().has_rule_for(workload)
-
-    def _has_masks(self, workload: Operator) -> bool:
-        """Tell whether rows are masks, refusing those outside the row space by their attributes."""
-        rows = mask_rows(workload)
-        if rows is None or rows.sizes != self.domain_sizes:
-            return False
-        self._check_masks(rows)
-        return True
-
-    def _check_masks(self, rows: MaskRows) -> None:
-        self._check_spanned(components(rows))
-
-    def error_trace(self, workload: Operator) -> float | None:
-        """Return ``||W A⁺||_F² = Σ_U tr(WᵀW E_U) / λ_U``, without the workload's rows."""
-        known = structure_energies(workload) if self.is_diagonal else None
-        if known is None or known.sizes != self.domain_sizes:
-            return super().error_trace(workload)
-        values = self._check_energies(known.sets, known.values)
-        inside = values > 0
-        return float(np.sum(known.values[inside] / values[inside]))
-
-    def _check_energies(self, sets: Bools, energies: Array) -> Array:
-        values = self.eigenvalues(sets)
-        if float(energies[values <= 0].sum()) > SQUARED**2 * float(energies.sum()):
-            raise RowSpaceError(
-                f"the workload lies outside the row space of {self!r} on "
-                f"{format_sets(self.attribute_sets)}. Add a table that contains every attribute "
-                f"its rows restrict."
-            )
-        return values
-
-    def row_errors(self, workload: Operator) -> Array | None:
-        """Return ``||(W A⁺)_r||² = Σ_U ||w_r E_U||² / λ_U`` for rows of masks."""
-        rows = mask_rows(workload) if self.is_diagonal else None
-        if rows is None or rows.sizes != self.domain_sizes:
-            return super().row_errors(workload)
-        return self.errors_of(components_of(workload, rows))
-
-    def errors_of(self, parts: Components) -> Array:
-        values = self._check_spanned(parts)
-        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-        return np.asarray(parts.energies @ inverse, dtype=np.float64)
-
-    def _check_spanned(self, parts: Components) -> Array:
-        """Return the eigenvalues on the components, refusing a row outside the row space."""
-        values = self.eigenvalues(parts.sets)
-        total = np.asarray(parts.energies.sum(axis=1)).ravel()
-        outside = np.asarray(parts.energies @ (values <= 0).astype(np.float64)).ravel()
-        lost = np.flatnonzero(outside > SQUARED**2 * total)
-        if len(lost):
-            raise RowSpaceError(
-                f"{len(lost)} of the workload's {len(total)} rows ({format_rows(lost)}) lie "
-                f"outside the row space of the {self.plural} on "
-                f"{format_sets(self.attribute_sets)}. Add a {self.singular} that contains every "
-                f"attribute those rows restrict."
-            )
-        return values
+def set_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
+    """Return one finite weight, none negative, for each attribute set; integers stay exact."""
+    exact = tuple(int(w) if isinstance(w, Integral) else float(w) for w in weights)
+    if len(exact) != count or not all(np.isfinite(float(w)) and w >= 0 for w in exact):
+        raise ValueError(
+            f"weights={weights!r}: expected {count} finite numbers, one for each attribute set, "
+            f"none negative."
+        )
+    return exact
