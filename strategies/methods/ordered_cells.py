@@ -2,7 +2,7 @@
 
 Workloads are known by their Gram (`strategies.operators.ordered_sums`), not by how they
 were given; or by their rows, where these are ranges in some order
-(`strategies.problem.consecutive`). For Laplace noise: the better of a windowed p-Identity and a
+(`strategies.problem.merging`). For Laplace noise: the better of a windowed p-Identity and a
 weighted b-ary hierarchy, which is never above the best equally weighted one. For Gaussian noise:
 the certified optimum, a triangle of few terms, and for ranges that of the nearest ordered Gram, or
 the hierarchy beyond `LARGEST_DENSE`.
@@ -57,7 +57,7 @@ from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ordered_sums import OrderedGram
 from strategies.operators.p_identity import PIdentity
 from strategies.operators.ranges import ranges_error
-from strategies.problem.consecutive import given_order_ranges
+from strategies.problem.merging import given_order_ranges
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-5

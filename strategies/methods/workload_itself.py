@@ -41,8 +41,8 @@ from strategies.operators import (
     Scaled,
     as_operator,
 )
+from strategies.operators.explicit import dense_keys, sparse_keys
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.problem.merging import dense_keys, sparse_keys
 from strategies.problem.problem import Problem
 
 OWN_ROWS = Family(

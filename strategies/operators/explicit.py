@@ -1,16 +1,18 @@
-"""Explicit matrices, dense or sparse, user input as an operator, and Grams."""
+"""Matrices given entry by entry: dense, sparse, by their Gram; which of their columns are equal."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, sparse
 
 from strategies.operators.base.arrays import (
     Array,
+    Integers,
     Longs,
+    Numbers,
     Real,
     as_shape,
     check_allocation,
@@ -189,6 +191,67 @@ def as_operator(matrix: object, name: str = "matrix") -> Operator:
             f"{name} has shape {operator.shape}: expected at least one row and one column."
         )
     return operator
+
+
+Keys = NDArray[np.uint64]
+
+
+def are_equal(values: Numbers) -> bool:
+    """Tell whether there are numbers, and all are one."""
+    return len(values) > 0 and bool((values == values[0]).all())
+
+
+def sparse_keys(form: sparse.csc_array) -> Keys:
+    """Hash the columns of a CSC array to shape (n, 2): a sum over nonzeros of mixed words."""
+    values = form.data
+    if are_equal(values):  # as of 0/1 rows: one hash a row, added up by a product
+        rows = np.arange(form.shape[0])
+        hashes = hash_entries(rows, np.full(len(rows), values[0]))
+        ones = (np.full(len(values), values[0] != 0, np.uint64), form.indices, form.indptr)
+        return np.asarray(sparse.csc_array(ones, shape=form.shape).T @ hashes)
+    entries = hash_entries(form.indices, values)
+    entries[values == 0] = 0
+    totals = np.zeros((len(form.data) + 1, 2), dtype=np.uint64)
+    np.cumsum(entries, axis=0, out=totals[1:])
+    return totals[form.indptr[1:]] - totals[form.indptr[:-1]]
+
+
+def dense_keys(form: Real) -> Keys:
+    """Hash the columns of an ndarray to shape (n, 2), a band of rows at a time."""
+    q, n = form.shape
+    keys = np.zeros((n, 2), dtype=np.uint64)
+    step = max(1, 2**20 // n)
+    for start in range(0, q, step):
+        band = form[start : start + step]
+        rows = np.repeat(np.arange(start, start + len(band)), n)
+        entries = hash_entries(rows, band.ravel())
+        entries[band.ravel() == 0] = 0
+        keys += entries.reshape(*band.shape, 2).sum(axis=0, dtype=np.uint64)
+    return keys
+
+
+def hash_entries(rows: Integers, values: Numbers) -> Keys:
+    """Hash pairs of a row number and a value to two 64-bit words each."""
+    bits = values.astype(np.float64).view(np.uint64)
+    word = mixed_words(bits ^ mixed_words(rows.astype(np.uint64)))
+    return np.stack([word, mixed_words(word ^ np.uint64(0xD1B54A32D192ED03))], axis=1)
+
+
+def mixed_words(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit words one to one (the finaliser of SplitMix64)."""
+    word = word + np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+def agrees(form: Any, picked: Any, inverse: Longs) -> bool:
+    """Compare every row with the one that stands for it, entry for entry, a band at a time."""
+    step = max(1, 2**22 // form.shape[1])
+    return all(
+        not np.any((form[s : s + step] != picked[inverse[s : s + step]]).sum())
+        for s in range(0, form.shape[0], step)
+    )
 
 
 PSD_TOLERANCE = 1e-9

@@ -10,6 +10,7 @@ from strategies.operators.base.arrays import Array, Longs, Real, check_allocatio
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import Factors, factored_trace
 from strategies.operators.masks.energies import line_energies, structure_energies
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ordered_sums import PrefixSums
 
 DENSE = 3  # a matrix with fewer zeros than this share of its entries is written out densely
@@ -163,6 +164,11 @@ class Ranges(Operator):
         """Return some of the rows."""
         return Ranges(self.n, self.starts[rows], self.stops[rows], self.weights[rows])
 
+    def at(self, cells: Longs) -> "Ranges":
+        """Return the rows over some of the cells, in ascending order."""
+        starts, stops = (np.searchsorted(cells, ends) for ends in (self.starts, self.stops))
+        return Ranges(len(cells), starts, np.maximum(starts, stops), self.weights)
+
     def coarse(self, factor: int) -> "Ranges":
         """Return the rows over groups of `factor` cells: ends are rounded outwards."""
         if factor == 1:
@@ -189,6 +195,36 @@ class Ranges(Operator):
             other = one if others is None else others[last] - others[first]
             found[rows] = np.einsum("ij,ij->i", one, other)
         return np.asarray(found * self.squares)
+
+
+def equal_columns(ranges: Ranges) -> Longs:
+    """Return for every cell the first one that the same rows hold, shape (n,)."""
+    rows = len(ranges.starts)
+    keys = np.random.default_rng(0).integers(2**64, size=(rows, 2), dtype=np.uint64)
+    steps = np.zeros((ranges.n + 1, 2), dtype=np.uint64)
+    np.add.at(steps, ranges.starts, keys)
+    np.subtract.at(steps, ranges.stops, keys)
+    first, number = unique_rows(np.cumsum(steps, axis=0)[:-1])
+    found = first[number]
+    return found if agree_with_first(ranges, found) else np.arange(ranges.n)
+
+
+def agree_with_first(ranges: Ranges, first: Longs) -> bool:
+    """Tell whether no row holds just one of a cell and the first of its kind.
+
+    Such a row starts between the two and goes on, or stops between them and began before.
+    """
+    cells = np.flatnonzero(first != np.arange(ranges.n))
+    if not len(cells):
+        return True
+    latest = np.zeros(ranges.n + 1, dtype=np.int64)
+    np.maximum.at(latest, ranges.starts, ranges.stops)
+    earliest = np.full(ranges.n + 1, ranges.n)
+    np.minimum.at(earliest, ranges.stops, ranges.starts)
+    between = np.stack([first[cells] + 1, cells + 1], axis=1).ravel()
+    ends = np.maximum.reduceat(latest, between)[::2]
+    begins = np.minimum.reduceat(earliest, between)[::2]
+    return bool(np.all(ends <= cells) and np.all(begins > first[cells]))
 
 
 def prefix_ends(workload: Operator) -> tuple[Longs, Array] | None:

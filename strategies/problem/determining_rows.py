@@ -22,10 +22,10 @@ from strategies.operators import (
 from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.base.qr import check_finite, singular_values
 from strategies.operators.base.recovery import WELL_CONDITIONED
+from strategies.operators.explicit import agrees, dense_keys, sparse_keys
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ranges import Ranges, prefix_ends
-from strategies.problem.consecutive import FEWEST, given_order_ranges
-from strategies.problem.merging import agrees, dense_keys, sparse_keys
+from strategies.problem.merging import FEWEST, given_order_ranges
 
 TALL = 4  # W itself is factorised while it has no more rows than this many times its columns
 NOISE = 4.0  # eigenvalues below this many units of rounding are zeros of the Gram

@@ -42,7 +42,6 @@ from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ordered_sums import OrderedGram, ordered_gram
 from strategies.operators.ranges import Ranges
-from strategies.problem.consecutive import merge_in_order
 from strategies.problem.determining_rows import (
     DistinctRows,
     PrefixRows,
@@ -52,7 +51,7 @@ from strategies.problem.determining_rows import (
     is_explicit,
     prefix_rows,
 )
-from strategies.problem.merging import Merging
+from strategies.problem.merging import Merging, merge_in_order
 from strategies.problem.product_form import with_attributes
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")

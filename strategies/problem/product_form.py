@@ -39,7 +39,7 @@ from strategies.operators.base.arrays import Array, Bools, Longs, Real
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.energies import distinct_sets, gram_energies
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.problem.consecutive import ENTRY_BYTES, EqualValuedRows, equal_valued_rows, is_plain
+from strategies.problem.merging import ENTRY_BYTES, EqualValuedRows, equal_valued_rows, is_plain
 
 MOST_ENTRIES = 2**22  # of a matrix of any numbers whose rows are looked at
 PROBES = 16  # rows on which divisors are tried
@@ -65,7 +65,7 @@ def with_attributes(workload: Operator) -> Operator:
         held = held.take(np.flatnonzero(held.lengths))
         sizes = box_sizes(held)
         if len(sizes) > 1:
-            masks, values = held.masks(sizes), np.abs(held.values)
+            masks, values = masks_of(held, sizes), np.abs(held.values)
             return kronecker_stack(masks, values) or weighted_masks(masks, values)
     elif workload.shape[0] * workload.shape[1] <= MOST_ENTRIES and fits(workload.shape, 8):
         rows = workload.to_dense()
@@ -107,6 +107,24 @@ def weighted_masks(masks: Sequence[Array | Bools], values: Real) -> Operator:
     return rows if values[0] == 1 else Scaled(values[0].item(), rows)
 
 
+def masks_of(rows: EqualValuedRows, sizes: Sequence[int]) -> list[Bools]:
+    """Return the codes of each attribute that every row meets, (q, n_i) each."""
+    q = len(rows.values)
+    number, rest, found = np.repeat(np.arange(q), rows.lengths), rows.cells, []
+    for size in reversed(sizes):
+        rest, code = np.divmod(rest, size)
+        mask = np.zeros((q, size), dtype=np.bool_)
+        mask[number, code] = True
+        found.append(mask)
+    return found[::-1]
+
+
+def are_boxes(rows: EqualValuedRows, sizes: Sequence[int]) -> Bools:
+    """Tell which rows hold all cells of the codes that they meet on every attribute."""
+    widths = [mask.sum(axis=1, dtype=np.float64) for mask in masks_of(rows, sizes)]
+    return np.asarray(np.prod(widths, axis=0) == rows.lengths)
+
+
 def box_sizes(rows: EqualValuedRows) -> tuple[int, ...]:
     """Return sizes over which the cells of every row are a box, as many as there are.
 
@@ -120,14 +138,14 @@ def box_sizes(rows: EqualValuedRows) -> tuple[int, ...]:
     while fits((len(sample), n), 1):
         probe, cuts = rows.take(sample), [1]
         for divisor in divisors(n):
-            if divisor % cuts[-1] == 0 and probe.are_boxes((divisor, n // divisor)).all():
+            if divisor % cuts[-1] == 0 and are_boxes(probe, (divisor, n // divisor)).all():
                 cuts.append(divisor)
         sizes = tuple(high // low for low, high in pairwise([*cuts, n]))
         if len(sizes) == 1 or not fits((len(rows.lengths), sum(sizes)), 8):
             break
-        bad = np.flatnonzero(~rows.are_boxes(sizes))
+        bad = np.flatnonzero(~are_boxes(rows, sizes))
         if not len(bad):
-            return join_sizes(sizes, states_of(rows.masks(sizes)))
+            return join_sizes(sizes, states_of(masks_of(rows, sizes)))
         sample = np.concatenate([sample, bad[:PROBES]])
     return (n,)
 

@@ -247,7 +247,7 @@ def test_time_stops_a_portfolio_and_it_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = iter(range(0, 100_000, 1000))
-    monkeypatch.setattr("strategies.search.select.time.thread_time", lambda: float(next(clock)))
+    monkeypatch.setattr("time.thread_time", lambda: float(next(clock)))
     three = [replace(GOOD, name=name) for name in "abc"]
     strategy = run(*three)
     assert strategy.truncated
