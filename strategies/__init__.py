@@ -40,19 +40,22 @@ from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.assessment import evaluate
 from strategies.search.select import select
-from strategies.search.targets import SmallestBudget, smallest_budget
 
 if TYPE_CHECKING:
     from strategies.allocation.allocate import Allocation as Allocation
+    from strategies.allocation.allocate import SmallestBudget as SmallestBudget
     from strategies.allocation.allocate import allocate as allocate
+    from strategies.allocation.allocate import smallest_budget as smallest_budget
     from strategies.problem.matrix_files import load as load
     from strategies.problem.matrix_files import save as save
 
 LATER = {
     "Allocation": "strategies.allocation.allocate",
+    "SmallestBudget": "strategies.allocation.allocate",
     "allocate": "strategies.allocation.allocate",
     "load": "strategies.problem.matrix_files",
     "save": "strategies.problem.matrix_files",
+    "smallest_budget": "strategies.allocation.allocate",
 }
 """Names whose rooms are loaded when they are first used."""
 

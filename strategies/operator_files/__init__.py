@@ -5,8 +5,7 @@ back into an operator that computes the same to the last bit, and checks whateve
 tree may come from anyone.
 """
 
-from strategies.operator_files.codec import decode, encode
+from strategies.operator_files.codec import RULES, Rule, decode, encode
 from strategies.operator_files.fields import Fetch, OperatorFileError
-from strategies.operator_files.rules import RULES, Rule
 
 __all__ = ["RULES", "Fetch", "OperatorFileError", "Rule", "decode", "encode"]
