@@ -32,8 +32,7 @@ from strategies.methods.ordered_cells import boxes, ordered_cells
 from strategies.methods.registry import families
 from strategies.methods.streams import prefix_factorisation, toeplitz
 from strategies.methods.trees import levels, tree, wavelet
-from strategies.methods.weighted_rows import weighted_rows
-from strategies.methods.workload_itself import workload_itself
+from strategies.methods.weighted_rows import weighted_rows, workload_itself
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
 from strategies.problem.merging import Merging, merge_columns
 from strategies.problem.problem import Problem

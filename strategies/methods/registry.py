@@ -16,8 +16,7 @@ from strategies.methods.marginals.product_marginals import product_marginals
 from strategies.methods.ordered_cells import boxes, ordered_cells
 from strategies.methods.streams import prefix_factorisation, toeplitz
 from strategies.methods.trees import levels, tree, wavelet
-from strategies.methods.weighted_rows import weighted_rows
-from strategies.methods.workload_itself import workload_itself
+from strategies.methods.weighted_rows import weighted_rows, workload_itself
 
 FAMILIES: tuple[Family, ...] = (
     weighted_kronecker(),

@@ -164,7 +164,7 @@ class Ranges(Operator):
         """Return some of the rows."""
         return Ranges(self.n, self.starts[rows], self.stops[rows], self.weights[rows])
 
-    def at(self, cells: Longs) -> "Ranges":
+    def restrict_cells(self, cells: Longs) -> "Ranges":
         """Return the rows over some of the cells, in ascending order."""
         starts, stops = (np.searchsorted(cells, ends) for ends in (self.starts, self.stops))
         return Ranges(len(cells), starts, np.maximum(starts, stops), self.weights)

@@ -244,12 +244,12 @@ def merge_at_cuts(ranges: Ranges, sizes: tuple[int, ...] | None) -> tuple[Mergin
     """Merge the cells between two neighbouring ends of ranges, and equal ones that lie apart."""
     ends = np.concatenate([ranges.starts, ranges.stops])[np.tile(ranges.lengths > 0, 2)]
     cuts = np.unique(np.concatenate([[0], ends, [ranges.n]]))
-    cells = ranges.at(cuts[:-1])
+    cells = ranges.restrict_cells(cuts[:-1])
     first = equal_columns(cells)
     kept = np.unique(first)
     groups = np.searchsorted(kept, first)
     labels = np.repeat(groups, np.diff(cuts))
-    return Merging(Grouping(labels, sizes)), cells.at(kept)
+    return Merging(Grouping(labels, sizes)), cells.restrict_cells(kept)
 
 
 @dataclass(frozen=True, eq=False)

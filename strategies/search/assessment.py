@@ -29,7 +29,7 @@ from strategies.bounds.lower_bound import (
 )
 from strategies.bounds.ordered_dual import prefix_dual
 from strategies.bounds.pinched_union import tables_bound
-from strategies.methods.workload_itself import own_loss
+from strategies.methods.weighted_rows import own_loss
 from strategies.operators import (
     Array,
     JointMarginals,

@@ -26,7 +26,7 @@ from strategies.methods.family import (
 )
 from strategies.methods.kronecker_selections import searched_factors
 from strategies.methods.registry import FAMILIES
-from strategies.methods.workload_itself import OWN_ROWS, own_loss
+from strategies.methods.weighted_rows import OWN_ROWS, own_loss
 from strategies.operators import (
     Dense,
     Identity,

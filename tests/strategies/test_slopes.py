@@ -25,9 +25,8 @@ from strategies.methods.marginals.joint_losses import JointLosses
 from strategies.methods.marginals.optimiser import SetErrors, log_loss, row_errors_by_sets
 from strategies.methods.marginals.product_losses import ProductLosses
 from strategies.methods.marginals.product_marginals import basic_sets
-from strategies.methods.weighted_rows import Candidates, weights_value
+from strategies.methods.weighted_rows import Candidates, smoothed_loss, weights_value
 from strategies.methods.windows import Descent, RangeLoss, WindowLoss, Windows
-from strategies.methods.workload_itself import smoothed_loss
 from strategies.operators import (
     Dense,
     Identity,

@@ -55,6 +55,7 @@ from strategies.problem.problem import OBJECTIVES, Aim, Objective, checked_weigh
 from strategies.search.select import checked_time_limit
 
 Features = tuple[int, ...]
+FAMILY_NAMES = tuple(families())
 
 
 class TableSource(Protocol):
@@ -432,9 +433,6 @@ class MeasurementSpec:
                 f"number for each, or {', '.join(map(repr, SHARE_RULES))}."
             )
         return self.budget.split(list(given))
-
-
-FAMILY_NAMES = tuple(families())
 
 
 def check_strategy_names(strategy: object) -> None:

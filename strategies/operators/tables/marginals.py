@@ -200,6 +200,9 @@ class Marginals(ProductTables):
     singular, plural = "marginal", "marginals"
     prefers_sparse = True  # a column has one entry for each marginal
 
+    def factor(self, i: int) -> Identity:
+        return Identity(self.domain_sizes[i])
+
     @property
     def entries(self) -> int:
         return len(self.weights) * self.shape[1]

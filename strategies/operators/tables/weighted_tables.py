@@ -103,9 +103,9 @@ class WeightedTables(Tables):
             row[list(chosen)] = True
         return table
 
+    @abstractmethod
     def factor(self, i: int) -> Operator:
-        """Return what is measured of attribute i in a set: its codes, where no kind says else."""
-        return Identity(self.domain_sizes[i])
+        """Return what is measured of attribute i in a set."""
 
     def table_blocks(self) -> Iterable[tuple[tuple[int, ...], Operator]]:
         return zip(self.attribute_sets, self._set_rows, strict=True)
@@ -126,7 +126,7 @@ class WeightedTables(Tables):
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Number of rows of each table, as exact integers."""
+        """Number of rows of each table, as exact integers: its cells, where no kind says else."""
         sizes = self.domain_sizes
         return tuple(prod(sizes[i] for i in chosen) for chosen in self.attribute_sets)
 
