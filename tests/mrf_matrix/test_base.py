@@ -14,7 +14,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from acting_texts import ACTING, PLAIN
+from damage import ACTING, HARMLESS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -377,7 +377,7 @@ def test_acting_texts_are_told_and_shown_harmless(text):
     assert escape_controls(around).startswith("yes\\")
 
 
-@pytest.mark.parametrize("text", PLAIN)
+@pytest.mark.parametrize("text", HARMLESS)
 def test_words_of_any_language_stay_as_they_are(text):
     assert is_plain_line(text)
     assert escape_controls(text) == text

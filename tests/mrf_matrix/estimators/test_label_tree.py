@@ -89,7 +89,6 @@ def test_intervals_are_as_wide_as_labels_are_worth():
     assert above[0] < wider[1][0]
 
 
-TWICE = {"neighboring": "replace_one"}
 """And in how many steps they are spent."""
 
 

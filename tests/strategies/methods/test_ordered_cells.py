@@ -1,4 +1,4 @@
-"""Ordered cells and boxes on grids: detection, trees, windows, optima, against brute force."""
+"""Ordered cells: ranges and prefix sums by trees, wavelets and diagonals, and boxes of them."""
 
 import numpy as np
 import pytest
@@ -189,32 +189,11 @@ def test_reversal_and_the_order_of_rows_change_nothing(n: int, seed: int, norm: 
     assert_allclose(losses, losses[0], rtol=1e-9)
 
 
-def test_merged_cells_are_served_alike() -> None:
-    fine = select(np.repeat(np.tri(40), 3, axis=1), method="ordered_cells", random_state=0)
-    assert fine.loss == pytest.approx(
-        select(np.tri(40), method="ordered_cells", random_state=0).loss, rel=1e-9
-    )
-    assert fine.matrix.shape[1] == 120
-
-
 def test_gaussian_noise_comes_certified() -> None:
     strategy = select(examples.prefix_sums(300), "l2", random_state=0)
     assert strategy.method == "ordered_cells"
     assert strategy.certified_ratio < 1.001
     assert_allclose(strategy.matrix.column_norms("l2"), 1.0, rtol=1e-12)
-
-
-def test_rounded_strategies_keep_their_form_and_answer() -> None:
-    workload = examples.prefix_sums(100)
-    strategy = select(workload, method="ordered_cells", random_state=0, time_limit=0.2)
-    rounded = strategy.matrix.rounded(2**20)
-    assert isinstance(rounded, PIdentity)
-    cells = np.random.default_rng(0).integers(0, 9, 100)
-    exact = rounded.to_sparse() @ cells
-    assert exact.dtype == np.int64
-    assert_allclose(workload.matmat(rounded.least_squares(exact)), np.cumsum(cells), rtol=1e-9)
-    loss = rounded.integer_sensitivity("l1") ** 2 * rounded.error_trace(workload)
-    assert loss == pytest.approx(strategy.loss, rel=1e-3)
 
 
 def test_other_workloads_are_refused_by_name() -> None:
@@ -348,3 +327,116 @@ def test_sparse_columns_in_rows_of_a_grid():
         select(padded, "l2", "boxes", random_state=0).loss,
         select(rows, "l2", "boxes", random_state=0).loss,
     )
+
+
+# Trees and wavelets -------------------------------------------------------------------------------
+
+
+HAAR = [
+    [1, 1, 1, 1, 1, 1, 1, 1],
+    [1, 1, 1, 1, -1, -1, -1, -1],
+    [1, 1, -1, -1, 0, 0, 0, 0],
+    [0, 0, 0, 0, 1, 1, -1, -1],
+    *np.kron(np.eye(4), [1, -1]).tolist(),
+]
+
+
+def sorted_rows(matrix: np.ndarray) -> list[list[float]]:
+    return sorted(matrix.round(9).tolist())
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_equal_trees_are_the_published_ones(norm: str) -> None:
+    """All nodes of the tree, each once: written out as matrices."""
+    family = strategies.tree(branching=2, weighted=False)
+    found = select(examples.prefix_sums(8), norm, method=family)
+    nodes = [np.kron(np.eye(8 // k), np.ones((1, k))) for k in (1, 2, 4, 8)]
+    scaled = found.matrix.to_dense() / found.matrix.to_dense().max()
+    assert sorted_rows(scaled) == sorted_rows(np.vstack(nodes))
+    published = {"l1": 2840.0, "l2": None}[norm]
+    if published is not None:
+        wide = select(examples.prefix_sums(64), norm, method=family)
+        assert wide.loss == pytest.approx(published, abs=1)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_equal_wavelets_are_the_published_ones(norm: str) -> None:
+    found = select(examples.all_ranges(8), norm, method=strategies.wavelet(weighted=False))
+    assert sorted_rows(found.matrix.to_dense()) == sorted_rows(np.array(HAAR, dtype=float))
+    assert found.sensitivity == (4.0 if norm == "l1" else 2.0)  # 1 + log2 8, or its root
+
+
+OF_TREES = st.tuples(
+    st.integers(1, 6), st.integers(2, 13), st.integers(0, 2**32 - 1), st.sampled_from(NORMS)
+)
+
+
+@given(case=OF_TREES, branching=st.integers(2, 5))
+def test_weights_never_lose_to_equal_ones(case: tuple[int, int, int, str], branching: int) -> None:
+    """On any workload, over any number of cells; and no loss is below the bound."""
+    q, n, seed, norm = case
+    workload = np.random.default_rng(seed).normal(size=(q, n))
+    for make in (
+        lambda weighted: strategies.tree(branching=branching, weighted=weighted),
+        lambda weighted: strategies.wavelet(weighted=weighted),
+    ):
+        best = select(workload, norm, method=make(True))
+        plain = select(workload, norm, method=make(False))
+        if n & (n - 1) == 0 and branching in (2, n):  # no cells are added: the form is exact
+            assert best.loss <= plain.loss * (1 + 1e-9)
+        assert best.lower_bound <= best.loss * (1 + 1e-9)
+        again = evaluate(workload, best.matrix.to_dense(), norm)
+        assert again.loss == pytest.approx(best.loss, rel=1e-6)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(
+    "family",
+    [strategies.levels(sizes=(1, 2, 8, 16)), strategies.wavelet()],
+    ids=lambda family: family.name,
+)
+def test_the_weights_are_the_best_of_their_kind(family: strategies.Family, norm: str) -> None:
+    """Small steps from the weights found, in any direction, gain nothing."""
+    workload = examples.prefix_sums(32).to_dense() * np.linspace(0.5, 1.5, 32)
+    found = select(workload, norm, method=family)
+    matrix = found.matrix.to_dense()
+    kinds = 2 * np.count_nonzero(matrix, axis=1) + (matrix.min(axis=1) < 0)
+    level = np.unique(kinds, return_inverse=True)[1]
+    assert level.max() >= 1
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        steps = np.exp(0.05 * random.normal(size=level.max() + 1))
+        near = evaluate(workload, steps[level][:, None] * matrix, norm)
+        assert near.loss >= found.loss * (1 - 1e-9)
+
+
+def test_wavelets_and_binary_trees_are_alike_for_gaussian_noise() -> None:
+    """With the best weights both span ``AᵀA`` of the same projections."""
+    for workload in (examples.prefix_sums(32), examples.all_ranges(16)):
+        tree = select(workload, "l2", method=strategies.tree(branching=2)).loss
+        assert select(workload, "l2", method="wavelet").loss == pytest.approx(tree, rel=1e-4)
+    laplace = select(examples.prefix_sums(32), method="wavelet").loss
+    assert laplace > 1.5 * select(examples.prefix_sums(32), method="tree").loss
+
+
+def test_given_levels() -> None:
+    sizes, weights = (1, 3, 12), (2.0, 1.0, 0.5)
+    found = select(examples.prefix_sums(12), method=strategies.levels(sizes=sizes, weights=weights))
+    rows = [
+        w * np.kron(np.eye(12 // k), np.ones((1, k))) for k, w in zip(sizes, weights, strict=True)
+    ]
+    assert sorted_rows(found.matrix.to_dense() * 3.5) == sorted_rows(np.vstack(rows))
+    best = select(examples.prefix_sums(12), method=strategies.levels(sizes=sizes))
+    assert best.loss <= found.loss
+    same = select(examples.prefix_sums(27), method=strategies.levels(sizes=(1, 3, 9, 27)))
+    tree = select(examples.prefix_sums(27), method=strategies.tree(branching=3))
+    assert same.loss == pytest.approx(tree.loss)
+
+
+def test_one_cell_and_the_worst_row() -> None:
+    for name in ("tree", "levels", "wavelet"):
+        assert select(np.array([[2.0]]), method=name).loss == pytest.approx(4.0)
+        found = select(examples.prefix_sums(8), method=name, objective="max")
+        assert found.loss == pytest.approx(
+            evaluate(examples.prefix_sums(8), found.matrix, objective="max").loss
+        )

@@ -1,26 +1,31 @@
-"""Product marginals for Laplace noise: losses against dense algebra, and against other families."""
+"""Tables of products: unions of them answered together, and products whose rows have weights."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strategies import select
+import strategies
+from mrf_matrix.mechanisms import ZCDP, calibrate, count_cells, measure, reconstruct
+from strategies import evaluate, examples, select
 from strategies.operators import (
     AllRanges,
     Dense,
     Identity,
     JointMarginals,
     Kronecker,
+    Operator,
     PrefixSums,
     ProductMarginals,
+    Scaled,
     Stack,
+    WeightedKronecker,
     error_trace,
     estimate,
     memory_cap,
     row_errors,
 )
-from tests.strategies.workloads import definition, ways
+from tests.strategies.workloads import definition, lower_bound, total, ways
 
 
 def product(*factors: object) -> Kronecker:
@@ -167,3 +172,183 @@ def test_what_it_cannot_serve_is_refused_by_name() -> None:
     fine = ProductMarginals([np.eye(2)], [(0,)], [1])
     with pytest.raises(TypeError, match="two ProductMarginals"):
         JointMarginals([fine])
+
+
+# Products with weights ----------------------------------------------------------------------------
+
+
+def union(*tables):
+    return Stack([Kronecker(list(table)) for table in tables])
+
+
+def both_ways(rows, n):
+    return union((rows(n), Identity(n)), (Identity(n), rows(n)))
+
+
+SMALL = {
+    "both ways": both_ways(PrefixSums, 8),
+    "unlike sizes": union((PrefixSums(6), Identity(9)), (Identity(6), AllRanges(9))),
+    "three attributes": union(
+        (PrefixSums(4), Identity(3), Identity(4)), (Identity(4), PrefixSums(3), AllRanges(4))
+    ),
+    "a table of one attribute": union(
+        (PrefixSums(6), Identity(7)), (Identity(6), PrefixSums(7)), (total(6), AllRanges(7))
+    ),
+    "a code alone": union(
+        (PrefixSums(5), Identity(1), Identity(6)), (Identity(5), Identity(1), AllRanges(6))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_losses_lie_within_a_few_hundredths_of_the_optimum(name):
+    found = select(SMALL[name], "l2", method="weighted_kronecker", random_state=0, time_limit=0.3)
+    best = select(SMALL[name], "l2", method="gaussian_optimal", random_state=0, time_limit=0.3)
+    assert best.loss * (1.0 - 1e-3) <= found.loss <= 1.03 * best.loss
+    explicit = strategies.evaluate(SMALL[name], found.matrix.to_dense(), "l2")
+    assert found.loss == pytest.approx(explicit.loss, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_many_cells_are_served_by_default_below_oblique_residuals():
+    workload = both_ways(PrefixSums, 41)  # beyond one spectrum
+    found = select(workload, "l2", random_state=0)
+    oblique = select(workload, "l2", method="oblique_residuals", random_state=0)
+    assert found.method == "weighted_kronecker"
+    assert found.loss < 0.91 * oblique.loss
+    assert found.lower_bound <= found.loss <= 1.02 * found.lower_bound
+    spectrum = np.linalg.eigvalsh(PrefixSums(41).gram_dense())
+    even = np.sqrt(np.add.outer(spectrum, spectrum)).sum() ** 2 / 41**2
+    assert found.lower_bound >= even * (1.0 - 1e-9)  # of even weights of cells
+
+
+def test_a_release_answers_the_workload_exactly():
+    """Noise of a large budget rounds away: frames and weights are integers, and are taken back."""
+    workload = union((PrefixSums(5), Identity(6)), (Identity(5), AllRanges(6)))
+    strategy = select(workload, "l2", method="weighted_kronecker", random_state=0)
+    mechanism = calibrate(strategy, ZCDP(10**9), workload=workload)
+    rounded = mechanism.rounded
+    assert isinstance(rounded.matrix, WeightedKronecker)
+    entries = [[int(a) for a in row] for row in rounded.matrix.to_dense()]
+    assert rounded.column_sum == max(
+        sum(a * a for a in column) for column in zip(*entries, strict=True)
+    )
+    loss = strategies.evaluate(workload, rounded.matrix, "l2").loss
+    assert loss == pytest.approx(strategy.loss, rel=1e-3)
+    codes = np.random.default_rng(0).integers(0, [5, 6], size=(500, 2))
+    counts = count_cells(codes, np.zeros(500, int), (5, 6), 1)
+    release = measure(mechanism, counts, noise="research", random_state=0)
+    cells = np.bincount(codes[:, 0] * 6 + codes[:, 1], minlength=30)
+    np.testing.assert_allclose(
+        reconstruct(release, workload).ravel(), workload.matmat(cells.astype(float)), atol=0.5
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "factors", "told"),
+    [
+        ([1, 2, 3], [Dense(np.ones((3, 2)))], "square and of full rank"),
+        ([1, 2], [Dense(np.ones((2, 2)))], "square and of full rank"),
+        ([1, 2], [Identity(2)], "square and of full rank"),
+        ([1, 0], [Dense(np.eye(2))], "weights holds 0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_taken_back_is_refused(weights, factors, told):
+    with pytest.raises(ValueError, match=told):
+        WeightedKronecker(weights, Kronecker(factors))
+
+
+@pytest.mark.parametrize(
+    "workload", [both_ways(Identity, 4), union((PrefixSums(4), PrefixSums(5))), np.eye(4)]
+)
+def test_other_workloads_are_refused(workload):
+    with pytest.raises(ValueError, match="cannot serve"):
+        select(workload, "l2", method="weighted_kronecker")
+
+
+def test_a_loss_is_that_of_every_multiple():
+    workload = SMALL["unlike sizes"]
+    found = select(workload, "l2", method="weighted_kronecker", time_limit=0.02, random_state=0)
+    weights = found.matrix.weights
+    for power in (-400, 400):
+        scaled = WeightedKronecker(np.ldexp(weights, power), found.matrix.inner)
+        assert strategies.evaluate(workload, scaled, "l2").loss == pytest.approx(found.loss)
+
+
+# Products and unions that are selected ------------------------------------------------------------
+
+
+PREFIX, RANGES = examples.prefix_sums, examples.all_ranges
+PRODUCTS: dict[str, Kronecker] = {
+    "prefix": Kronecker([PREFIX(6), PREFIX(5)]),
+    "ranges": Kronecker([RANGES(5), RANGES(4)]),
+    "three": Kronecker([PREFIX(4), Identity(3), Dense(np.ones((1, 2)))]),
+}
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_not_above_the_product_of_the_factors_answers(name: str, norm: str) -> None:
+    workload = PRODUCTS[name]
+    alone = [select(f, norm, random_state=0, time_limit=0.1) for f in workload.factors]
+    together = select(workload, norm, random_state=0, time_limit=0.3)
+    assert together.loss <= np.prod([one.loss for one in alone]) * 1.01
+    bound = lower_bound(workload, norm)
+    assert bound == pytest.approx(np.prod([one.lower_bound for one in alone]), rel=1e-3)
+    assert bound <= together.loss
+    if norm == "l2":
+        assert together.certified_ratio < 1.001
+
+
+def test_large_products_are_certified_for_gaussian_noise() -> None:
+    """65 536 cells: 0.26 of the Identity's loss would be silence here before."""
+    workload = Kronecker([PREFIX(16)] * 4)
+    strategy = select(workload, "l2", random_state=0, time_limit=1.0)
+    one = select(PREFIX(16), "l2", random_state=0)
+    assert strategy.method == "kronecker_selections"
+    assert strategy.loss == pytest.approx(one.loss**4, rel=1e-5)
+    assert strategy.certified_ratio < 1.001
+
+
+def three_tables(n: int) -> Stack:
+    total = Dense(np.ones((1, n)))
+    return Stack(
+        [
+            Kronecker([PREFIX(n), total]),
+            Scaled(2.0, Kronecker([total, PREFIX(n)])),
+            Kronecker([Identity(n), Identity(n)]),
+        ]
+    )
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_unions_against_their_dense_twins(norm: str) -> None:
+    workload = three_tables(4)
+    strategy = select(workload, norm, method="kronecker_selections", random_state=0)
+    twin = evaluate(workload.to_dense(), strategy.matrix.to_dense(), norm)
+    assert twin.loss == pytest.approx(strategy.loss, rel=1e-9)
+    optimum = select(workload.to_dense(), "l2", random_state=0).loss
+    assert lower_bound(workload, norm) <= optimum
+
+
+@pytest.mark.slow
+def test_census_like_counts() -> None:
+    workload = examples.census_like(ages=10, regions=2)
+    assert isinstance(workload.blocks[0], Kronecker)
+    dense: Operator = workload.blocks[1]
+    assert dense.to_dense().sum(axis=0) == pytest.approx(np.full(workload.shape[1], 2.0))
+    for norm in ("l1", "l2"):
+        strategy = select(workload, norm, random_state=0, time_limit=0.3)
+        assert strategy.loss < workload.sensitivity(norm) ** 2 * workload.shape[0]
+        assert strategy.loss < float(workload.row_squares().sum())
+        assert strategy.lower_bound <= strategy.loss
+
+
+def test_a_product_is_never_above_the_product_of_its_factors_alone() -> None:
+    """With the same seed and time, whatever the randomness of the searches."""
+    factors = [examples.prefix_sums(9), Identity(7), examples.prefix_sums(5)]
+    for seed in (0, 1):
+        asked = {"random_state": seed, "time_limit": 0.1}
+        alone = [select(factor, **asked).loss for factor in factors]
+        found = select(Kronecker(factors), **asked)
+        assert found.loss <= np.prod(alone) * (1 + 1e-9)
