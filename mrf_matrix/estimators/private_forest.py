@@ -23,10 +23,10 @@ from mrf_matrix.estimators.record_source import (
     PrivateData,
     hold_data,
 )
-from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
 from mrf_matrix.labels import LabelPlan
+from mrf_matrix.labels.questions import Trees
 from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning.auto import AutoPlan, auto_plan, plan_after_imbalance
 from mrf_matrix.planning.auto.plan import forest_plan, tables_of

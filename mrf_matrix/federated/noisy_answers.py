@@ -36,7 +36,6 @@ from mrf_matrix.mechanisms.measurement.release import Noise, release_maker
 from mrf_matrix.release.curator import Live, StrategyStep
 
 MODULUS_BITS = 64
-OpenedSums = tuple[Longs, tuple[int, ...], Longs | None, tuple[int, ...]]
 """The sum and who is in it; the sum of layers that are taken off, if any, and who is in that."""
 
 TAIL_BITS = 40

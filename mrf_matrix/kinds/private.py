@@ -34,6 +34,7 @@ from mrf_matrix.planning.auto import AutoPlan, plan_after_imbalance, records_aft
 from mrf_matrix.planning.auto.choices import Attribute, Enough, Rarity, Screening, deferred_step
 from mrf_matrix.planning.auto.plan import forest_plan
 from mrf_matrix.planning.auto.pooled_plan import PooledPlan
+from mrf_matrix.planning.plans.block_part import only_blocks
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import AnnouncedPlan, Budget, Places, Plan, Transcript
@@ -240,7 +241,8 @@ class Private(Kind):
             return kind.plan_of(inner, domain)
         structure = object_of(inner, "plan", COMMON | TABLES.structure_keys)
         plan = TABLES.plan_from(plan_fields(structure, domain), structure, chosen)
-        if kept is not None and not set(_measured_attributes(plan) or ()) <= set(kept):
+        measured = {i for block in only_blocks(plan.parts).blocks for i in block}
+        if kept is not None and not measured <= set(kept):
             raise FieldError("announced: the forest measured other attributes than were kept.")
         return plan
 
@@ -330,12 +332,6 @@ def _screened_attributes(
     if screening.enough is None or chosen[len(kept)] == (0,):
         return kept
     return None
-
-
-def _measured_attributes(plan: Any) -> tuple[int, ...] | None:
-    """Return the attributes that a plan of tables measures; None of other plans."""
-    part = getattr(plan, "parts", (None,))[0]
-    return None if part is None else tuple(i for block in part.blocks for i in block)
 
 
 def _screening_notes(plan: PrivateSteps) -> tuple[str, ...]:

@@ -55,10 +55,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.base.provenance import current_choice_provenance
 from mrf_matrix.base.work import Choice, enter_draw, tell
 from mrf_matrix.forests.label_tree import Cut, LabelTree
-from mrf_matrix.labels.cut_counts import JointCounts
 from mrf_matrix.labels.plan import DEEP
 from mrf_matrix.mechanisms.selection import Bits
 
@@ -194,6 +194,49 @@ def running_sums(numbers: Sequence[ScaledNumbers]) -> tuple[Array, int, bool]:
 
 MARGIN = 4 * OFF
 """Least distance of a number from a rounded sum that it is compared with."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JointCounts(PrivateValue):
+    """Counts of a node's records, by class: of all of them, and of those above several cuts.
+
+    Attributes
+    ----------
+    total : ndarray of int64, shape (..., k)
+    above : ndarray of int64, shape (..., s, ..., s, k)
+        Of those above `order` cuts, which may be the same; of order 0 this is `total`.
+    order : int
+        0, a cell, to 4.
+    """
+
+    total: Longs
+    above: Longs
+    order: int
+
+    def split(self) -> tuple["JointCounts", "JointCounts"]:
+        """Return the counts below and above each cut, along a new axis of all cuts.
+
+        Their order is one less: the largest arrays are two of the size of `above`.
+        """
+        axis = self.total.ndim - 1
+        totals = rest = np.expand_dims(self.total, axis)
+        single = self.above
+        if self.order > 1:  # two cuts that are the same are one
+            single = fewer = _diagonal(self.above, axis)
+            rest = np.expand_dims(fewer, axis)
+            for _ in range(self.order - 2):
+                single = _diagonal(single, axis)
+        lower = JointCounts(totals - single, rest - self.above, self.order - 1)
+        return lower, JointCounts(single, self.above, self.order - 1)
+
+    def at(self, place: int) -> "JointCounts":
+        return JointCounts(self.total[place], self.above[place], self.order)
+
+
+def _diagonal(above: Longs, axis: int) -> Longs:
+    """Return the entries that are at the same cut along two following axes, there as one axis."""
+    return np.moveaxis(np.diagonal(above, axis1=axis, axis2=axis + 1), -1, axis)
+
 
 Worth = TypeVar("Worth")
 """Weights of labels or trees: integers of any size, rounded or not, or numbers of right records."""

@@ -277,7 +277,8 @@ def label_plan(
     Raises ValueError if labels do not suit the domain (`label_refusal`), or the budget is too large
     for exact choices.
     """
-    check_suits_labels(domain)
+    if (reason := label_refusal(domain)) is not None:
+        raise ValueError(reason)
     checked_neighboring(neighboring)
     signal = choice_signal(budget, n_records or ASSUMED_RECORDS, neighboring)
     drawn, counts = budget, None
@@ -297,12 +298,6 @@ def label_plan(
     most = max(most_cuts(depth, domain.n_classes) for depth in depths)
     cuts = public_cuts(domain, most, structure)
     return LabelPlan(domain, budget, neighboring, n_records, cuts, tuple(rounds), counts, delta)
-
-
-def check_suits_labels(domain: Domain) -> None:
-    """Raise ValueError if no tree of labels can be planned over a domain."""
-    if (reason := label_refusal(domain)) is not None:
-        raise ValueError(reason)
 
 
 def label_refusal(domain: Domain) -> str | None:

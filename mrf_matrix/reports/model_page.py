@@ -71,7 +71,7 @@ def model_report(
     kind = getattr(model, "released_by", type(model).__name__)
     facts = report_facts(report, from_file=model_hash is not None)
     sections: list[Section | None] = [
-        guarantee_section(facts),
+        Section("What is guaranteed", tuple(guaranteed_words(facts))),
         shares_section(report, facts),
         measured_section(report, facts),
         None if ledger is None else ledger_section(ledger, model_hash),
@@ -189,11 +189,6 @@ ONE_RECORD = "One record is one row of the table. What is protected is "
 WHETHER = "whether a row was in it at all, and so everything that the row said"
 
 
-def guarantee_section(facts: Facts) -> Section:
-    """Return what is claimed, for somebody who knows no mathematics."""
-    return Section("What is guaranteed", tuple(guaranteed_words(facts)))
-
-
 def guaranteed_words(facts: Facts) -> Iterator[str]:
     claim = facts.claim
     if not claim.is_private:
@@ -305,9 +300,6 @@ def _bound_text(epsilon: float, delta: float) -> str:
     guess = f"with both as likely before, they are right with a chance of at most {right:.4g} %"
     if delta:
         return f"{guess} ({known})"
-    change = f"their odds change by a factor of at most {_factor_text(epsilon)}"
+    factor = f"{exp(epsilon):.3g}" if epsilon < 700 else "more than 1e300"
+    change = f"their odds change by a factor of at most {factor}"
     return f"{change} (e to the power {known}); {guess}"
-
-
-def _factor_text(epsilon: float) -> str:
-    return f"{exp(epsilon):.3g}" if epsilon < 700 else "more than 1e300"

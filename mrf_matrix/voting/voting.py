@@ -144,16 +144,6 @@ class LeafNoise:
     """Variance of a mean over trees as a share of one leaf's, see `vote_noise_share`."""
 
 
-def noise_of_release(forest: Forest, release: Release) -> LeafNoise:
-    """Return the noise of leaves that are answered by least squares from a release.
-
-    Raises RowSpaceError if the release does not determine some node.
-    """
-    distinct, number, _ = node_matrix(forest).unique_rows()
-    variances = row_variances(release, distinct)[number]
-    return LeafNoise(variances, vote_noise_share(forest, release))
-
-
 def independent_noise(forest: Forest, variance: float) -> LeafNoise:
     """Return the noise of leaves that were measured themselves, each with its own draw."""
     leaves = np.full(forest.n_leaves, variance)
@@ -178,11 +168,16 @@ class NoisyLeaves:
 
     @cached_property
     def noise(self) -> LeafNoise:
-        """The noise: exact, known without data."""
+        """The noise: exact, known without data.
+
+        Raises RowSpaceError if the release does not determine some node.
+        """
         if isinstance(self.origin, LeafNoise):
             return self.origin
         if isinstance(self.origin, Release):
-            return noise_of_release(self.forest, self.origin)
+            distinct, number, _ = node_matrix(self.forest).unique_rows()
+            variances = row_variances(self.origin, distinct)[number]
+            return LeafNoise(variances, vote_noise_share(self.forest, self.origin))
         return independent_noise(self.forest, self.origin)
 
     @property

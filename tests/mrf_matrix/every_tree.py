@@ -14,9 +14,9 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.forests.label_tree import LabelTree
-from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.labels.draw import weights
 from mrf_matrix.labels.plan import label_plan
+from mrf_matrix.labels.questions import Trees
 from mrf_matrix.mechanisms import CellCounts, PureDP
 from mrf_matrix.mechanisms.measurement.mechanism import choice_signal
 

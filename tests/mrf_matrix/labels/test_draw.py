@@ -15,9 +15,8 @@ from scipy import stats
 
 from mrf_matrix import Domain
 from mrf_matrix.forests.label_tree import LabelTree, public_cuts
-from mrf_matrix.labels import cut_counts as joint
 from mrf_matrix.labels import draw as module
-from mrf_matrix.labels.cut_counts import joint_counts
+from mrf_matrix.labels import questions as joint
 from mrf_matrix.labels.draw import (
     BITS,
     STEEPEST,
@@ -28,6 +27,7 @@ from mrf_matrix.labels.draw import (
     draw_tree,
     weights,
 )
+from mrf_matrix.labels.questions import joint_counts
 from mrf_matrix.mechanisms.selection import Bits
 from strategies.operators import MemoryCapError, memory_cap
 

@@ -28,9 +28,9 @@ from scipy import stats
 from mrf_matrix import Domain
 from mrf_matrix.estimators import PooledForestClassifier
 from mrf_matrix.forests.label_tree import LabelTree
-from mrf_matrix.kinds.labels import TreeCells
 from mrf_matrix.labels.draw import weights
 from mrf_matrix.labels.plan import Round, label_plan
+from mrf_matrix.labels.questions import TreeCells
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 from mrf_matrix.mechanisms.selection import Bits
 

@@ -12,7 +12,6 @@ from scipy.stats import beta
 from mrf_matrix import Domain
 from mrf_matrix.estimators import LabelTreeClassifier
 from mrf_matrix.forests.label_tree import LabelTree, number_of_cuts
-from mrf_matrix.kinds.labels import TreeCells
 from mrf_matrix.labels.plan import (
     BELOW,
     CONCENTRATIONS,
@@ -32,6 +31,7 @@ from mrf_matrix.labels.plan import (
     most_cuts,
 )
 from mrf_matrix.labels.posterior import counted_evidence, label_evidence, label_posterior
+from mrf_matrix.labels.questions import TreeCells
 from mrf_matrix.mechanisms import (
     NEIGHBORING,
     ZCDP,

@@ -27,9 +27,9 @@ from every_tree import (
 )
 
 from mrf_matrix.forests.label_tree import LabelTree
-from mrf_matrix.labels.cut_counts import joint_counts
 from mrf_matrix.labels.draw import Exponential, _cut_worths, weights
 from mrf_matrix.labels.plan import SHARE_OF_COUNTS
+from mrf_matrix.labels.questions import joint_counts
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 from mrf_matrix.mechanisms.measurement.mechanism import exact_choice_epsilon
 from mrf_matrix.mechanisms.selection import Bits

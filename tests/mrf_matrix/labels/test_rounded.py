@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from mrf_matrix import Domain
 from mrf_matrix.forests.label_tree import public_cuts
 from mrf_matrix.labels import draw as module
-from mrf_matrix.labels.cut_counts import joint_counts
 from mrf_matrix.labels.draw import (
     MARGIN,
     OFF,
@@ -27,6 +26,7 @@ from mrf_matrix.labels.draw import (
     running_sums,
     weights,
 )
+from mrf_matrix.labels.questions import joint_counts
 from mrf_matrix.mechanisms.selection import Bits
 
 RATES = [Fraction(1, 10**6), Fraction(1, 50), Fraction(3, 2), Fraction(40), STEEPEST]

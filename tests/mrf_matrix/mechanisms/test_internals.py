@@ -29,7 +29,7 @@ from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.estimators.constructors import claim_parameters
 from mrf_matrix.estimators.count_source import CountSource
 from mrf_matrix.estimators.record_source import EncodedRecords, LoadedData, RecordSource
-from mrf_matrix.labels.cut_counts import JointCounts
+from mrf_matrix.labels.questions import JointCounts
 from mrf_matrix.mechanisms import (
     ZCDP,
     ApproximateDP,
