@@ -29,8 +29,7 @@ from mrf_matrix.estimators import (
     PosteriorForestClassifier,
     ResidualForestClassifier,
 )
-from mrf_matrix.federated import federate, run_federation
-from mrf_matrix.federated.sums import party
+from mrf_matrix.federated import federate, party, run_federation
 from mrf_matrix.federated.systems import grow_privately
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms import LedgerError, count_cells
