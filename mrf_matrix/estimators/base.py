@@ -19,7 +19,7 @@ from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.base.work import keep_draws
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.columns import checked_table, plain_array
-from mrf_matrix.estimators.count_source import CountSource, StreamSource
+from mrf_matrix.estimators.count_source import CountedTables, StreamSource
 from mrf_matrix.estimators.parameters import Budget, Outside, Records
 from mrf_matrix.estimators.record_source import PrivateData, RecordSource, validate_queries
 from mrf_matrix.files.model_file import save_model
@@ -177,7 +177,7 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             If they are no counts, of another domain, or do not hold what is measured; or as `fit`
             for parameters and budget. Nothing is spent then.
         """
-        return self._fit(partial(CountSource.of, self, self.domain, counts))
+        return self._fit(partial(CountedTables.of, self, self.domain, counts))
 
     @commit_on_success
     def fit_stream(

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from mrf_matrix.base.checks import PrivateValue, short_repr
 from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
-from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain, will_be_read_off
 from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.forests import Forest
@@ -26,73 +26,11 @@ from strategies.operators import Operator
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CountedTables(PrivateValue):
-    """Tables that were counted already."""
-
-    # under the attributes of each; those of the whole domain answer all others
-    counted: Mapping[Features, CellCounts | LeafCounts]
-    whole: Features  # the positions of all attributes
-
-    @property
-    def n_classes(self) -> int:
-        return next(iter(self.counted.values())).n_classes
-
-    def cells(self, features: Features) -> CellCounts | LeafCounts:
-        """Return the counts over some attributes, summed over the others where need be."""
-        if features in self.counted:
-            return self.counted[features]
-        everything = self.counted[self.whole]
-        if isinstance(everything, LeafCounts):
-            raise ValueError(
-                "counts are those of a forest's leaves, and cells of some attributes are asked "
-                "for: expected counts of cells, from count_stream."
-            )
-        return everything.marginal(features)
-
-    def disjoint_leaves(self, ensemble: Ensemble, coins: np.random.Generator) -> CellCounts:
-        """Refuse: counts throw no coins."""
-        raise needs_records("disjoint data")
-
-    def coarsen(self, given: Domain, coarser: Domain) -> Self:
-        counted = {
-            features: _coarser_counts(_cells_of(counts), given, coarser, features)
-            for features, counts in self.counted.items()
-        }
-        return replace(self, counted=counted)
-
-    def check(self, measured: Operator) -> None:
-        """Refuse a strategy that measures anything but the leaves, where these were counted."""
-        for counts in self.counted.values():
-            if isinstance(counts, LeafCounts):
-                counts.check_measured(measured)
-
-
-def _cells_of(counts: CellCounts | LeafCounts) -> CellCounts:
-    """Return counts of cells; refuse those of a forest's leaves over the given codes."""
-    if isinstance(counts, LeafCounts):
-        raise needs_records("a forest in which neighbouring codes are counted as one")
-    return counts
-
-
-def _coarser_counts(
-    counts: CellCounts, given: Domain, coarser: Domain, features: Features
-) -> CellCounts:
-    fine, few = ([one.attributes[i] for i in features] for one in (given, coarser))
-    sizes = tuple(one.size for one in few)
-    cells = summed_cells(coarser_codes(fine, few, counts.codes), counts.counts, sizes)
-    return CellCounts(*cells, sizes, _provenance=counts.provenance)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CountSource(PrivateValue):
-    """Counts that were made elsewhere, over a known domain."""
+    """Tables that were counted already: elsewhere, or from batches."""
 
     domain: Domain
-    counts: CellCounts | LeafCounts
-
-    @property
-    def provenance(self) -> Provenance:
-        """That of the counts, which may rest on more than their domain."""
-        return self.counts.provenance
+    counted: Mapping[Features, CellCounts | LeafCounts]
+    """Under the attributes of each; those of the whole domain answer all others."""
 
     @classmethod
     def of(cls, estimator: BaseEstimator, domain: DomainOrPath, counts: object) -> Self:
@@ -120,22 +58,75 @@ class CountSource(PrivateValue):
         if not counts.counts.any():
             raise ValueError("counts hold no record: expected at least one record to train on.")
         estimator.n_features_in_ = known.n_attributes
-        return cls(known, counts)
+        return cls(known, {all_features(known): counts})
+
+    @property
+    def provenance(self) -> Provenance:
+        """That of the counts, which may rest on more than their domain."""
+        return join(one.provenance for one in self.counted.values())
+
+    @property
+    def n_classes(self) -> int:
+        return self.domain.n_classes
+
+    @property
+    def everything(self) -> CellCounts | LeafCounts | None:
+        """The counts over the whole domain, if they are among these."""
+        return self.counted.get(all_features(self.domain))
+
+    def cells(self, features: Features) -> CellCounts | LeafCounts:
+        """Return the counts over some attributes, summed over the others where need be."""
+        if features in self.counted:
+            return self.counted[features]
+        everything = self.counted[all_features(self.domain)]
+        if isinstance(everything, LeafCounts):
+            raise ValueError(
+                "counts are those of a forest's leaves, and cells of some attributes are asked "
+                "for: expected counts of cells, from count_stream."
+            )
+        return everything.marginal(features)
+
+    def disjoint_leaves(self, ensemble: Ensemble, coins: np.random.Generator) -> CellCounts:
+        """Refuse: counts throw no coins."""
+        raise needs_records("disjoint data")
 
     def coarsen(self, coarser: Domain) -> Self:
         """Return the same counts over a coarser domain; refuse counts of the given one's leaves."""
         if coarser == self.domain:
             return self
-        whole = tuple(range(self.domain.n_attributes))
-        counts = _coarser_counts(_cells_of(self.counts), self.domain, coarser, whole)
-        return replace(self, domain=coarser, counts=replace(counts, domain=coarser))
+        counted = {
+            features: _coarser_counts(counts, self.domain, coarser, features)
+            for features, counts in self.counted.items()
+        }
+        return replace(self, domain=coarser, counted=counted)
+
+    def check(self, measured: Operator) -> None:
+        """Refuse a strategy that measures anything but the leaves, where these were counted."""
+        for counts in self.counted.values():
+            if isinstance(counts, LeafCounts):
+                counts.check_measured(measured)
 
     def check_records(self, what: str) -> None:
         raise needs_records(what)
 
-    def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> CountedTables:
-        whole = tuple(range(self.domain.n_attributes))
-        return CountedTables({whole: self.counts}, whole)
+    def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> Self:
+        return self
+
+
+def all_features(domain: Domain) -> Features:
+    """Return the positions of all attributes."""
+    return tuple(range(domain.n_attributes))
+
+
+def _coarser_counts(
+    counts: CellCounts | LeafCounts, given: Domain, coarser: Domain, features: Features
+) -> CellCounts:
+    if isinstance(counts, LeafCounts):
+        raise needs_records("a forest in which neighbouring codes are counted as one")
+    fine, few = ([one.attributes[i] for i in features] for one in (given, coarser))
+    known = coarser.of(few)
+    cells = summed_cells(coarser_codes(fine, few, counts.codes), counts.counts, known.sizes)
+    return CellCounts(*cells, known.sizes, domain=known, _provenance=counts.provenance)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,7 +164,7 @@ class StreamSource(PrivateValue):
         raise needs_records(what)
 
     def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> CountedTables:
-        whole = tuple(range(self.domain.n_attributes))
+        whole = all_features(self.domain)
         read: dict[str, Any] = {
             "extra": self.extra,
             "progress": self.progress,
@@ -188,7 +179,7 @@ class StreamSource(PrivateValue):
             counted = dict(zip(sets, found, strict=True))
         if not next(iter(counted.values())).counts.any():
             raise ValueError("batches hold no record: expected at least one record to train on.")
-        return CountedTables(counted, whole)
+        return CountedTables(self.domain, counted)
 
 
 def is_small(domain: Domain) -> bool:

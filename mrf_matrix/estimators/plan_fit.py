@@ -317,7 +317,7 @@ def _(plan: PooledPlan, given: PrivateData) -> Any:
     records = isinstance(plan.tables, ResidualPlan)
     if records and not DataCapabilities.of(given, plan.n_records).records:
         raise needs_records("a tree beside residuals, without a public n_records that fits,")
-    found = hold_data(given, records=records).source
+    found = hold_data(given, records=records)
     if not records:  # what may fail of the tables fails before the tree is paid for
         found.cells(tuple(range(plan.domain.n_attributes)))
     return found

@@ -18,11 +18,11 @@ from sklearn.utils.validation import validate_data
 
 from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.base.checks import PrivateValue
-from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.domain.columns import checked_table, names_of, plain_array
-from mrf_matrix.estimators.count_source import CountedTables, CountSource, StreamSource, is_small
+from mrf_matrix.estimators.count_source import CountedTables, StreamSource, all_features, is_small
 from mrf_matrix.estimators.parameters import Records
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble
@@ -71,6 +71,11 @@ class EncodedRecords(PrivateValue):
     labels: Codes  # (N,)
     kept: dict[type, Any] = field(default_factory=dict)
     """Tables counted last, by their kind: **private**."""
+    rests_on: Provenance = NOTHING  # that of counts that they were written out of
+
+    @property
+    def provenance(self) -> Provenance:
+        return self.domain.provenance | self.rests_on
 
     @property
     def n_classes(self) -> int:
@@ -104,6 +109,20 @@ class EncodedRecords(PrivateValue):
 
     def check(self, measured: Operator) -> None:
         """Accept any: records answer everything."""
+
+    def check_records(self, what: str) -> None:
+        """Accept: here they are."""
+
+    def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> Self:
+        return self
+
+    def coarsen(self, coarser: Domain) -> Self:
+        """Return the same records over a coarser domain, with codes of their own."""
+        if coarser == self.domain:
+            return self
+        check_private_allocation("coarser codes of the records", self.codes.shape, 4)
+        codes = coarser_codes(self.domain.attributes, coarser.attributes, self.codes)
+        return replace(self, domain=coarser, codes=codes, kept={})
 
     def _seen_codes(self, features: Features) -> Codes:
         return seen_columns(self.codes, features)
@@ -202,77 +221,44 @@ class DataCapabilities:
         Counts and streams are held as records only where their public number says that they fit:
         memory does not grow with what is private.
         """
-        if isinstance(data, RecordSource):
+        if isinstance(data, RecordSource | EncodedRecords):
             return cls(True, True)
-        if isinstance(data, LoadedData):
-            return cls(isinstance(data.source, EncodedRecords), True)
         width = 4 * (data.domain.n_attributes + 1)
         if n_records is not None and n_records * width <= HELD:
             return cls(True, True)
-        if isinstance(data, CountSource):
-            return cls(False, isinstance(data.counts, CellCounts))
+        if isinstance(data, CountedTables):
+            return cls(False, isinstance(data.everything, CellCounts))
         return cls(False, is_small(data.domain))
 
 
 ALL = DataCapabilities(True, True)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LoadedData(PrivateValue):
-    """Data that were read, and may be asked for tables again and again."""
-
-    domain: Domain
-    source: EncodedRecords | CountedTables
-    provenance: Provenance
-
-    def coarsen(self, coarser: Domain) -> "LoadedData":
-        """Return the same data over a coarser domain, with codes of their own."""
-        if coarser == self.domain:
-            return self
-        if isinstance(self.source, CountedTables):
-            return replace(self, domain=coarser, source=self.source.coarsen(self.domain, coarser))
-        attributes = self.domain.attributes, coarser.attributes
-        check_private_allocation("coarser codes of the records", self.source.codes.shape, 4)
-        codes = coarser_codes(*attributes, self.source.codes)
-        return replace(
-            self, domain=coarser, source=replace(self.source, domain=coarser, codes=codes)
-        )
-
-    def check_records(self, what: str) -> None:
-        if isinstance(self.source, CountedTables):
-            raise needs_records(what)
-
-    def tables(self, asked: object, leaves: Forest | None = None) -> EncodedRecords | CountedTables:
-        return self.source
-
-
-def hold_data(data: PrivateData, *, records: bool) -> LoadedData:
+def hold_data(data: PrivateData, *, records: bool) -> EncodedRecords | CountedTables:
     """Return data that can be asked again: as records, or as counts of all cells.
 
     `records`: whether every record is needed by itself, see `DataCapabilities`: 4 N (d + 1) bytes.
 
     Raises TypeError if all that is known are counts of leaves.
     """
-    if isinstance(data, CountSource) and not isinstance(data.counts, CellCounts):
-        raise needs_records("this forest")
     if records and isinstance(data, StreamSource):
-        return LoadedData(data.domain, _read(data), data.provenance)
-    if records and isinstance(data, CountSource):
-        return LoadedData(data.domain, _write_out(data), data.provenance)
-    source = data.tables([tuple(range(data.domain.n_attributes))])
-    if not isinstance(source, EncodedRecords | CountedTables):
+        return _read(data)
+    found = data.tables([all_features(data.domain)])
+    if isinstance(found, EncodedRecords):
+        return found
+    if not isinstance(found, CountedTables) or not isinstance(found.everything, CellCounts):
         raise needs_records("this forest")
-    return LoadedData(data.domain, source, data.provenance)
+    return _write_out(found, found.everything) if records else found
 
 
-def _write_out(data: CountSource) -> EncodedRecords:
-    assert isinstance(data.counts, CellCounts)
-    rows, labels = np.nonzero(data.counts.counts)
-    times = data.counts.counts[rows, labels]
+def _write_out(data: CountedTables, counts: CellCounts) -> EncodedRecords:
+    rows, labels = np.nonzero(counts.counts)
+    times = counts.counts[rows, labels]
     shape = int(times.sum(dtype=np.float64)), data.domain.n_attributes + 1
     check_private_allocation("records written out", shape, 4)
-    codes = np.repeat(data.counts.codes[rows].astype(np.int32), times, axis=0)
-    return EncodedRecords(data.domain, codes, np.repeat(labels.astype(np.int32), times))
+    codes = np.repeat(counts.codes[rows].astype(np.int32), times, axis=0)
+    held = np.repeat(labels.astype(np.int32), times)
+    return EncodedRecords(data.domain, codes, held, rests_on=data.provenance)
 
 
 def _read(data: StreamSource) -> EncodedRecords:

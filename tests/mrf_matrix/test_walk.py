@@ -115,7 +115,7 @@ CUTS = {
     "a join drops the second": (Provenance, "__or__", lambda one, other: one),
     "a sum counts one charge": (origins, "_merge_accounts", lambda each: frozenset([*each][:1])),
     "a release takes nothing on": (Release, "resting_on", lambda release, *others: release),
-    "counts are known by their domain": (count_source.CountSource, "provenance", NAMED),
+    "counts are known by their domain": (count_source.CountedTables, "provenance", NAMED),
     "a model file forgets": (
         matrix_kind, "checked_forest", lambda *known: CHECKED(*known[:3], origins.FOREST)
     ),

@@ -27,8 +27,8 @@ from mrf_matrix import (
 from mrf_matrix.domain.columns import Column
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.estimators.constructors import claim_parameters
-from mrf_matrix.estimators.count_source import CountSource
-from mrf_matrix.estimators.record_source import EncodedRecords, LoadedData, RecordSource
+from mrf_matrix.estimators.count_source import CountedTables
+from mrf_matrix.estimators.record_source import EncodedRecords, RecordSource
 from mrf_matrix.labels.questions import JointCounts
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -258,12 +258,10 @@ def test_whatever_holds_records_shows_its_kind_alone_and_stays():
     codes, labels = np.array([[1, 2, 0]], dtype=np.int32), np.array([2], dtype=np.int32)
     domain = Domain.from_sizes(SIZES, n_classes=3)
     counts = count_cells(codes, labels, SIZES, 3)
-    encoded = EncodedRecords(domain, codes, labels)
     for one in (
         counts,
-        encoded,
-        LoadedData(domain, encoded, domain.provenance),
-        CountSource(domain, counts),
+        EncodedRecords(domain, codes, labels),
+        CountedTables(domain, {(0, 1, 2): counts}),
         RecordSource(domain, codes, labels),
         JointCounts(labels.astype(np.int64), labels.astype(np.int64), 0),
         Column("age", codes[:, 0]),
