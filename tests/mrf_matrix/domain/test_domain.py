@@ -298,10 +298,6 @@ def test_numpy_scalars_become_python_ones() -> None:
     assert [type(edge) for edge in Attribute("a", edges=np.array([0, 1])).edges or ()] == [int, int]
 
 
-def test_booleans_differ_from_numbers() -> None:
-    assert Attribute("a", categories=[True, 1, "1"]).size == 3
-
-
 def test_attributes_are_values() -> None:
     attribute = Attribute("a", categories=["x", "y"])
     assert attribute == Attribute("a", categories=("x", "y"))

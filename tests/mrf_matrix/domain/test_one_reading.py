@@ -275,17 +275,6 @@ def test_a_mark_that_is_a_number_is_that_number_whatever_lies_beside(tmp_path):
         assert domain.encode({"a": np.array([marked], dtype=object)}).tolist() == [[5]]
 
 
-@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble])
-@pytest.mark.parametrize("step", [0.1, 0.05])
-def test_short_floats_are_the_decimals_they_are_written_as(kind, step):
-    values = [round(step * i, 2) for i in range(int(1 / step) + 1)]
-    domain = Domain([Attribute("a", edges=values)])
-    truth = domain.encode({"a": values}).tolist()
-    assert domain.encode({"a": np.array(values, dtype=kind)}).tolist() == truth
-    listed = Domain([Attribute("a", categories=values)])
-    assert listed.encode({"a": np.array(values, kind)}).ravel().tolist() == list(range(len(values)))
-
-
 @pytest.mark.parametrize("engine", ["pyarrow", "python"])
 @pytest.mark.parametrize(
     "stray", ['1,1,"5 inch\n', '1,1,5 inch"\n1,1,"x\n', '1,1,"5 inch\n2,1,7"\n', '"1,1,x\n']

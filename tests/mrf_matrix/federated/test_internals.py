@@ -200,9 +200,6 @@ def test_pooled_leaves_are_those_of_all_records_together():
     assert (roots == np.bincount(whole[1], minlength=3)).all()
 
 
-# The α-chunk split -------------------------------------------------------------------------------
-
-
 # Private growing ---------------------------------------------------------------------------------
 
 

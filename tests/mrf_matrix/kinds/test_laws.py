@@ -260,6 +260,8 @@ def test_a_domain_read_off_the_records_is_never_claimed(kind):
     assert report.statement.startswith("NOT A PRIVATE RELEASE: the domain was read off")
     if kind in MODELS:  # what its noise would protect is not forgotten
         assert report.budget == repr(PureDP(KINDS[kind][1].get("epsilon", 1)))
+    with privacy_ledger(epsilon=9), pytest.raises(ValueError, match="no charge would be true"):
+        model.fit(values, labels)
     with pytest.raises(ValueError, match="no charge would be true"):
         model.set_params(ledger=PrivacyLedger(epsilon=9)).fit(values, labels)
 

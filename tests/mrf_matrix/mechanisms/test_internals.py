@@ -272,18 +272,6 @@ def test_whatever_holds_records_shows_its_kind_alone_and_stays():
                 leave(one)
 
 
-# Charges ------------------------------------------------------------------------------------------
-
-
-# -- (ε, δ) ---------------------------------------------------------------------------------------
-
-
-# -- one identity ---------------------------------------------------------------------------------
-
-
-# -- for people -----------------------------------------------------------------------------------
-
-
 # What a release rests on -------------------------------------------------------------------------
 
 
@@ -316,12 +304,6 @@ DELTA = 1e-6
 
 def pay(ledger, budget):
     return ledger.charge(budget, "a release", neighboring="add_remove")
-
-
-# -- what fits --------------------------------------------------------------------------------
-
-
-# -- order ------------------------------------------------------------------------------------
 
 
 # -- filters ----------------------------------------------------------------------------------
@@ -361,9 +343,6 @@ def test_a_filter_that_lets_more_pass_implies_nothing():
 def test_roots_are_rounded_downward(number):
     root = root_below(number)
     assert root**2 <= number < (root * (1 + Fraction(1, 10**25))) ** 2
-
-
-# -- terms and refusals -----------------------------------------------------------------------
 
 
 # -- one identity, files, threads, processes --------------------------------------------------
@@ -600,6 +579,3 @@ def test_the_systems_numbers_are_below_the_limit_too(limit):
     found = {Bits().number_below(limit) for _ in range(50)}
     assert 0 <= min(found) <= max(found) < limit
     assert len(found) == min(limit, 50)
-
-
-# Whole numbers below any limit --------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Strategies of plans: of least expected error under their noise, and baselines by levels."""
 
-import json
 from fractions import Fraction
 from functools import partial
 from itertools import cycle, product
@@ -8,7 +7,6 @@ from math import exp, sinh
 
 import numpy as np
 import pytest
-from command_line import run
 from scipy import optimize
 
 import strategies
@@ -22,13 +20,11 @@ from mrf_matrix import (
     expected_error,
     load_dataset,
 )
-from mrf_matrix.cli.plan import ALLOCATIONS
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.error.expected_errors import least_expected_error
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP, calibrate
 from mrf_matrix.planning import plan
 from mrf_matrix.planning.plans.baselines import RULES, level_strategy, level_weights
-from mrf_matrix.planning.plans.plan_kind import KINDS
 from strategies import examples
 from strategies.methods.trees import tree_sizes, weighted_hierarchy
 from strategies.methods.weighted_rows import Candidates, shared_weights
@@ -277,14 +273,6 @@ def test_baselines_stand_in_tables_and_studies():
     }
     assert {score.method for score in study.scores} == {"matrix", "uniform_levels"}
     assert "exact noise" in study.methods[1].privacy("exact")
-
-
-def test_the_command_line_knows_every_allocation():
-    assert set(ALLOCATIONS) == {kind.allocation for kind in KINDS}
-    told = ["plan", "monks_1", "--allocation", "geometric_levels", "--n-trees", "2", "--json"]
-    record = json.loads(run(*told).stdout)
-    assert record["allocation"] == "geometric_levels"
-    assert record["ensembles"][0]["strategy"] == "geometric levels"
 
 
 def test_a_batch_over_many_cells_is_measured_by_what_select_finds():

@@ -6,7 +6,6 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from command_line import run
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -203,16 +202,6 @@ def test_objectives_of_strategies_refuse_it_by_name():
     (trial,) = found.trials
     assert np.isinf(trial.value)
     assert "objective 'flip_probability' cannot judge kind='additive'" in trial.note
-
-
-def test_the_command_prints_its_steps(tmp_path):
-    file = tmp_path / "schema.json"
-    DOMAIN.save(file)
-    words = ["plan", str(file), "--kind", "additive", "--output", str(tmp_path)]
-    done = run(*words)
-    assert done.exit_code == 0, done.output
-    assert "class totals" in done.output
-    assert json.loads((tmp_path / "plan.json").read_text())["kind"] == "additive"
 
 
 # What is recovered -------------------------------------------------------------------------------

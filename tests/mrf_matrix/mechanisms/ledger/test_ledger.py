@@ -129,12 +129,6 @@ def test_totals_are_taken_as_written(total):
     assert PrivacyLedger(ZCDP(total)).remaining == ZCDP(total).amount
 
 
-def test_a_zcdp_ledger_takes_pure_charges_by_half_their_square():
-    ledger = PrivacyLedger(rho=0.5)
-    assert pay(ledger, PureDP(1)).amount == Fraction(1, 2)
-    assert ledger.remaining == 0
-
-
 def test_what_it_paid_for_and_when():
     before = datetime.now(UTC) - timedelta(seconds=1)
     charge = pay(PrivacyLedger(epsilon=1), PureDP(0.25), "leaf counts of 16 trees")
@@ -178,15 +172,6 @@ def test_sums_with_endless_denominators_are_refused():
 
 
 # -- (ε, δ) ---------------------------------------------------------------------------------------
-
-
-def test_epsilon_of_gaussian_charges_is_that_of_their_sum():
-    ledger = PrivacyLedger(rho=1)
-    for _ in range(2):
-        pay(ledger, ZCDP(0.125))
-    assert ledger.spent_epsilon(1e-6) == ZCDP(0.25).epsilon(1e-6)
-    closed_form = 0.25 + 2 * (0.25 * log(1e6)) ** 0.5
-    assert ledger.spent_epsilon(1e-6) < closed_form
 
 
 def test_epsilon_of_both_kinds_is_the_smaller_of_two_compositions():
@@ -543,9 +528,6 @@ def test_answers_cannot_be_used_to_choose_between_two_bounds():
     ledger = approximate_charged((3, DELTA), [first])
     assert fits(ledger, rest)
     assert not fits(ledger, PureDP(2))
-
-
-# -- filters ----------------------------------------------------------------------------------
 
 
 # -- terms and refusals -----------------------------------------------------------------------

@@ -16,10 +16,7 @@ from hypothesis import strategies as st
 from joblib import Parallel, delayed, parallel_config
 
 from mrf_matrix import (
-    BatchPredictionClassifier,
     Domain,
-    MultinomialForestClassifier,
-    PrivateForestClassifier,
     privacy_ledger,
 )
 from mrf_matrix.estimators import PrivateNaiveBayesClassifier
@@ -472,23 +469,6 @@ def test_a_ledger_has_its_terms_already():
         fit()
 
 
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_no_ledger_pays_for_a_domain_read_off_the_records():
-    """It would list a private release where there is none."""
-    ledger = PrivacyLedger(epsilon=1)
-    kinds = (
-        PrivateNaiveBayesClassifier, PrivateForestClassifier, BatchPredictionClassifier,
-        MultinomialForestClassifier,
-    )  # fmt: skip
-    for kind in kinds:
-        model = kind("from_data", epsilon=1)
-        with privacy_ledger(ledger), pytest.raises(ValueError, match="no charge would be true"):
-            model.fit(X.astype(float), Y)
-        with pytest.raises(ValueError, match="no charge would be true"):
-            model.set_params(ledger=ledger).fit(X.astype(float), Y)
-    assert not ledger.charges
-
-
 def test_evaluations_are_paid_from_it():
     model = fit(noise="research")
     with privacy_ledger(epsilon=1) as ledger:
@@ -502,14 +482,3 @@ def test_threads_spend_from_it():
         thread.start()
         thread.join()
     assert ledger.spent == 1
-
-
-def test_a_screened_forest_is_charged_once():
-    """The forest behind the screening is paid for by the whole."""
-    wide = Domain.from_sizes([3] * 40, n_classes=6)
-    rng = np.random.default_rng(0)
-    with privacy_ledger(epsilon=1) as ledger:
-        model = PrivateForestClassifier(wide, epsilon=0.004, n_records=140_000)
-        model.fit(rng.integers(3, size=(400, 40)), rng.integers(4, size=400))
-    assert model.plan_.screening is not None, "the case is a screened one"
-    assert len(ledger.charges) == 1
