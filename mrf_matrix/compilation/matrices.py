@@ -6,14 +6,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Bools, Longs
+from mrf_matrix.base.arrays import Codes, Longs
+from mrf_matrix.base.checks import short_repr, whole_number
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import checked_codes, plain_array
 from mrf_matrix.forests import Forest, leaf_masks
-from mrf_matrix.forests.export import describe_codes
+from mrf_matrix.forests.ensembles import Ensemble
+from mrf_matrix.forests.export import describe_path
 from mrf_matrix.forests.growth.records import checked_labels
 from strategies.operators import Product, RowKronecker, Sparse, check_allocation, fits
 
@@ -63,17 +65,6 @@ def path_matrix(forest: Forest) -> RowKronecker:
     # A validated forest's trees partition the domain: their rows need no check for overlaps.
     trees, words = forest.leaf_tree.astype(np.int64), partial(describe_path, forest.domain)
     return replace(matrix, groups=trees, in_words=words)
-
-
-def describe_path(domain: Domain, masks: Sequence[Bools]) -> str:
-    """Return which codes a path leaves of each attribute that it restricts.
-
-    >>> describe_path(Domain.from_sizes([2, 3]), [np.array([1, 1]), np.array([0, 1, 0])])
-    'x1 = 1'
-    """
-    pairs = zip(domain.attributes, masks, strict=True)
-    said = [describe_codes(one, np.flatnonzero(mask)) for one, mask in pairs if not np.all(mask)]
-    return " & ".join(said) or "all"
 
 
 def path_matrix_from_codes(
@@ -205,12 +196,7 @@ def _count_by_cell(
     table = np.bincount(index, minlength=forest.domain.size * n_classes)
     table = table.reshape(-1, n_classes)
     occupied = np.flatnonzero(table.any(axis=1))
-    leaves = forest.apply(np.stack(np.unravel_index(occupied, sizes), axis=1))
-    ends = np.arange(0, leaves.size + 1, forest.n_trees)
-    reached = sparse.csr_array(
-        (np.ones(leaves.size, dtype=np.int64), leaves.ravel(), ends),
-        shape=(len(occupied), forest.n_leaves),
-    )
+    reached = _route_queries(forest, np.stack(np.unravel_index(occupied, sizes), axis=1))
     return np.asarray(reached.T @ table[occupied], dtype=np.int64)
 
 
@@ -409,3 +395,49 @@ def prediction_workload(paths: RowKronecker | Forest, queries: RowKronecker) -> 
         (merged.data, columns.ravel(), merged.indptr), shape=(merged.shape[0], len(reached))
     )
     return Product(Sparse(left), distinct.take_rows(reached))
+
+
+DRAWN_QUERIES = 128  # queries that stand for those to come, where none are given
+MOST_CODES = 2**27  # of drawn queries: half a gigabyte
+
+
+def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
+    """Return the codes of public queries, shape (b, d).
+
+    `queries` (b, d): codes of queries, or how many to draw uniformly from the domain, always the
+    same.
+    """
+    if queries is None or np.ndim(queries) == 0:
+        count = DRAWN_QUERIES if queries is None else whole_number("queries", queries)
+        if count * domain.n_attributes > MOST_CODES:
+            raise ValueError(
+                f"queries={short_repr(count)}: expected at most "
+                f"{MOST_CODES // domain.n_attributes}, whose codes of {domain.n_attributes} "
+                f"attributes fit in memory."
+            )
+        generator = np.random.default_rng(0)
+        drawn = [generator.integers(0, size, count) for size in domain.sizes]
+        return np.stack(drawn, axis=1).astype(np.int32)
+    codes = np.asarray(checked_codes(queries, domain.sizes, domain.names), dtype=np.int32)
+    if not len(codes):
+        raise ValueError("queries is empty: expected at least one query, or their number.")
+    return codes
+
+
+def query_keys(ensembles: Sequence[Ensemble], codes: Codes) -> Codes:
+    """Return the codes of queries in the attributes that some ensemble sees."""
+    seen = sorted(set().union(*(ensemble.features for ensemble in ensembles)))
+    return np.ascontiguousarray(codes[:, seen])
+
+
+def distinct_queries(ensembles: Sequence[Ensemble], codes: Codes) -> tuple[Codes, Longs, Longs]:
+    """Return the queries that differ to some ensemble, as first asked, and how often each is.
+
+    Last comes which of them each of the queries is, shape (b,).
+    """
+    keys = query_keys(ensembles, codes)
+    _, first, which, counts = np.unique(
+        keys, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first)
+    return codes[first[order]], counts[order].astype(np.int64), np.argsort(order)[which.ravel()]

@@ -17,9 +17,9 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Bools, Codes, Longs
 from mrf_matrix.base.provenance import Provenance, Spending, join, new_identity
+from mrf_matrix.compilation.matrices import query_keys
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.parameters import Budget
-from mrf_matrix.forests.ensembles import query_keys
 from mrf_matrix.kinds.matrix import structure_notes
 from mrf_matrix.kinds.model import report_of
 from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivateDataError, Release

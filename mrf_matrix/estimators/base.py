@@ -23,7 +23,7 @@ from mrf_matrix.estimators.count_source import CountedTables, StreamSource
 from mrf_matrix.estimators.parameters import Budget, Outside, Records
 from mrf_matrix.estimators.record_source import PrivateData, RecordSource, validate_queries
 from mrf_matrix.files.model_file import save_model
-from mrf_matrix.forests.ensembles import EnsembleDesign
+from mrf_matrix.forests.random_trees import EnsembleDesign
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.mechanisms.budget import claimed_budget

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.export import decision_paths as decision_paths
     from mrf_matrix.forests.export import export_text as export_text
     from mrf_matrix.forests.forest import Forest as Forest
+    from mrf_matrix.forests.forest import LearnedStructureError as LearnedStructureError
+    from mrf_matrix.forests.forest import PathSource as PathSource
     from mrf_matrix.forests.forest import RandomState as RandomState
     from mrf_matrix.forests.forest import forest_from_levels as forest_from_levels
     from mrf_matrix.forests.grown_trees import BreimanTrees as BreimanTrees
@@ -52,8 +54,6 @@ if TYPE_CHECKING:
         PrivateMultinomialTrees as PrivateMultinomialTrees,
     )
     from mrf_matrix.forests.pure_trees import PureTrees as PureTrees
-    from mrf_matrix.forests.random_trees import LearnedStructureError as LearnedStructureError
-    from mrf_matrix.forests.random_trees import PathSource as PathSource
     from mrf_matrix.forests.random_trees import RandomTrees as RandomTrees
     from mrf_matrix.forests.random_trees import (
         check_structure_is_public as check_structure_is_public,

@@ -1,23 +1,19 @@
-"""Forests over subsets of the attributes: the ensembles of Algorithm 3, and trees of blocks.
+"""Forests over subsets of the attributes: one and the attributes that it sees, trees of blocks.
 
 Each ensemble sees a few attributes only, so that its domain stays small. Its forest, workload and
-strategy live on that sub-domain. All of it is public and drawn without data (Tajima, Wu and
-Houmansadr, AAAI 2025, Algorithm 3, lines 1 to 3).
+strategy live on that sub-domain.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log, prod
-from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes, Ints, Longs
-from mrf_matrix.base.checks import short_repr, whole_number
+from mrf_matrix.base.arrays import Codes, Ints
+from mrf_matrix.base.checks import name_some, short_repr
 from mrf_matrix.base.provenance import FOREST, ChosenTuple, Provenance, provenance_of
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.columns import checked_codes
 from mrf_matrix.forests.forest import (
     Forest,
     RandomState,
@@ -25,17 +21,6 @@ from mrf_matrix.forests.forest import (
     forest_from_levels,
     seen_columns,
 )
-from mrf_matrix.forests.random_trees import (
-    RandomTrees,
-    check_as_public,
-    check_asks_no_records,
-    check_structure_is_public,
-    grow_public_forest,
-)
-
-Use = Literal["plan", "release", "study"]
-
-PURPOSE = {"plan": "a plan without data", "release": "what claims privacy"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,123 +50,6 @@ class Ensemble:
         return self.forest.apply(self.view(codes))
 
 
-@dataclass(frozen=True)
-class EnsembleDesign:
-    """The public design of ensembles: their number, trees and attributes."""
-
-    n_ensembles: object = 1  # number of ensembles q
-    max_features: object = None  # attributes that each ensemble draws (d̄); None for all of them
-    # the attributes of each ensemble, by hand; then none are drawn
-    feature_subsets: Sequence[Sequence[str | int]] | None = None
-    # n_trees, max_depth, splits: the random trees of all ensembles together, see `RandomTrees`
-    n_trees: Any = 128
-    max_depth: int = 4
-    splits: Any = "multiway"
-    forest: Any = None  # what to use instead of random trees: one for all ensembles, or one each
-
-    def grow(
-        self, domain: Domain, structure: np.random.Generator, *, use: Use = "plan"
-    ) -> tuple[Ensemble, ...]:
-        """Draw the attributes of every ensemble and grow its forest, without data.
-
-        `use` {"plan", "release", "study"}: a plan takes structures grown without data only; a
-        private release also those that were paid for; a study without privacy
-        takes any.
-
-        Raises ValueError, TypeError if a parameter is out of range, or does not fit another one or
-        the domain, or a forest was learned from records (a `LearnedStructureError`).
-        """
-        count = self.checked_count()
-        sources = self._sources(count)  # refused before subsets are drawn
-        subsets = self._subsets(domain, count, structure)
-        ensembles = []
-        for subset, source in zip(subsets, sources, strict=True):
-            whole = subset == tuple(range(domain.n_attributes))
-            part = domain if whole else domain.select(subset)
-            if use == "plan":
-                check_asks_no_records(source)
-            given = isinstance(source, Forest)
-            forest = source if given else grow_public_forest(source, part, structure)
-            _check_fits(forest, part)
-            if self.feature_subsets is not None:
-                known = provenance_of(self.feature_subsets, "feature subsets")
-                forest = replace(forest, provenance=known)
-            if use != "study":
-                paid = use == "release"
-                check_structure_is_public(forest, PURPOSE[use], allow_spent=paid)
-            limit = source.max_depth if isinstance(source, RandomTrees) else None
-            ensembles.append(Ensemble(subset, forest, limit))
-        return tuple(ensembles)
-
-    def checked_count(self) -> int:
-        count = whole_number("n_ensembles", self.n_ensembles)
-        if count > MOST_ENSEMBLES:
-            raise ValueError(
-                f"n_ensembles={short_repr(count)}: expected at most {MOST_ENSEMBLES}. Each has a "
-                f"share of the budget, which is nothing then."
-            )
-        if self.feature_subsets is None:
-            return count
-        if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
-            raise ValueError(
-                f"feature_subsets={short_repr(self.feature_subsets)}: expected one list of "
-                f"attributes for each ensemble, for example [[0, 1], ['age', 'sex']]."
-            )
-        if count not in (1, len(self.feature_subsets)):
-            raise ValueError(
-                f"n_ensembles={count} and {len(self.feature_subsets)} feature_subsets: expected "
-                f"as many of one as of the other; leave n_ensembles out."
-            )
-        return len(self.feature_subsets)
-
-    def _subsets(
-        self, domain: Domain, count: int, structure: np.random.Generator
-    ) -> list[tuple[int, ...]]:
-        if self.feature_subsets is not None:
-            if self.max_features is not None:
-                raise ValueError(
-                    f"max_features={short_repr(self.max_features)} and feature_subsets are both "
-                    f"given: expected one of them."
-                )
-            return [
-                attribute_positions("feature_subsets", domain, subset)
-                for subset in self.feature_subsets
-            ]
-        size = domain.n_attributes
-        if self.max_features is not None:
-            size = whole_number("max_features", self.max_features)
-            if size > domain.n_attributes:
-                raise ValueError(
-                    f"max_features={size}: expected at most {domain.n_attributes}, the "
-                    f"attributes of the domain."
-                )
-        if size == domain.n_attributes:
-            return [tuple(range(size))] * count
-        drawn = (structure.choice(domain.n_attributes, size, replace=False) for _ in range(count))
-        return [tuple(int(i) for i in np.sort(positions)) for positions in drawn]
-
-    def _sources(self, count: int) -> Sequence[Any]:
-        RandomTrees(self.n_trees, self.max_depth, self.splits)  # refused even where not in use
-        if self.forest is None:
-            trees = whole_number("n_trees", self.n_trees)
-            if trees < count:
-                raise ValueError(
-                    f"n_trees={trees} and n_ensembles={count}: expected at least one tree for "
-                    f"each ensemble."
-                )
-            shares = [trees // count + (i < trees % count) for i in range(count)]
-            return [RandomTrees(share, self.max_depth, self.splits) for share in shares]
-        given = list(self.forest) if isinstance(self.forest, list | tuple) else [self.forest]
-        if len(given) == 1 and (count == 1 or not isinstance(given[0], Forest)):
-            return given * count
-        if len(given) != count:
-            raise ValueError(
-                f"forest holds {len(given)} for {count} ensembles: expected one forest for each "
-                f"of them, or one path source for all."
-            )
-        return given
-
-
 def attribute_positions(name: str, domain: Domain, subset: Sequence[str | int]) -> tuple[int, ...]:
     """Return the positions of attributes that are given by position or name.
 
@@ -198,62 +66,25 @@ def attribute_positions(name: str, domain: Domain, subset: Sequence[str | int]) 
     return tuple(place[name] for name in chosen.names)
 
 
-def _check_fits(forest: Forest, domain: Domain) -> None:
-    if forest.domain.sizes != domain.sizes:
-        raise ValueError(
-            f"forest has a domain of sizes {forest.domain.sizes}: expected the estimator's "
-            f"domain, {domain.sizes}. Grow it over the same domain."
-        )
-    check_as_public(forest, domain)
+def attribute_indices(domain: Domain, attributes: Sequence[str | int], argument: str) -> list[int]:
+    """Return the indices of attributes given by name or index.
 
-
-DRAWN_QUERIES = 128  # queries that stand for those to come, where none are given
-
-MOST_ENSEMBLES = 10_000
-
-MOST_CODES = 2**27  # of drawn queries: half a gigabyte
-
-
-def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
-    """Return the codes of public queries, shape (b, d).
-
-    `queries` (b, d): codes of queries, or how many to draw uniformly from the domain, always the
-    same.
+    Raises ValueError if one is unknown; TypeError if one is neither, or a single name is given in
+    place of a sequence. `argument` is what the caller calls them.
     """
-    if queries is None or np.ndim(queries) == 0:
-        count = DRAWN_QUERIES if queries is None else whole_number("queries", queries)
-        if count * domain.n_attributes > MOST_CODES:
+    if isinstance(attributes, str):
+        raise TypeError(f"{argument}={attributes!r}: expected a sequence, [{attributes!r}].")
+    names, found = list(domain.names), []
+    for one in attributes:
+        if isinstance(one, bool) or not isinstance(one, str | int | np.integer):
+            raise TypeError(f"{argument} holds {one!r}: expected names or indices.")
+        if one not in names if isinstance(one, str) else not 0 <= one < len(names):
             raise ValueError(
-                f"queries={short_repr(count)}: expected at most "
-                f"{MOST_CODES // domain.n_attributes}, whose codes of {domain.n_attributes} "
-                f"attributes fit in memory."
+                f"{argument} holds {one!r}: expected one of {name_some(names)}, or an index from "
+                f"0 to {len(names) - 1}."
             )
-        generator = np.random.default_rng(0)
-        drawn = [generator.integers(0, size, count) for size in domain.sizes]
-        return np.stack(drawn, axis=1).astype(np.int32)
-    codes = np.asarray(checked_codes(queries, domain.sizes, domain.names), dtype=np.int32)
-    if not len(codes):
-        raise ValueError("queries is empty: expected at least one query, or their number.")
-    return codes
-
-
-def query_keys(ensembles: Sequence[Ensemble], codes: Codes) -> Codes:
-    """Return the codes of queries in the attributes that some ensemble sees."""
-    seen = sorted(set().union(*(ensemble.features for ensemble in ensembles)))
-    return np.ascontiguousarray(codes[:, seen])
-
-
-def distinct_queries(ensembles: Sequence[Ensemble], codes: Codes) -> tuple[Codes, Longs, Longs]:
-    """Return the queries that differ to some ensemble, as first asked, and how often each is.
-
-    Last comes which of them each of the queries is, shape (b,).
-    """
-    keys = query_keys(ensembles, codes)
-    _, first, which, counts = np.unique(
-        keys, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
-    order = np.argsort(first)
-    return codes[first[order]], counts[order].astype(np.int64), np.argsort(order)[which.ravel()]
+        found.append(names.index(one) if isinstance(one, str) else int(one))
+    return found
 
 
 Block = tuple[int, ...]

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Ints, Longs
-from mrf_matrix.domain import Attribute
+from mrf_matrix.base.arrays import Bools, Ints, Longs
+from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.forests.nodes import ForestError, Nodes, leaf_masks
 
 
@@ -109,6 +109,17 @@ def describe_codes(attribute: Attribute, codes: Longs) -> str:
     shown = ", ".join(str(labels[int(code)]) for code in codes[:6])
     more = f", ... {len(codes) - 6} more" if len(codes) > 6 else ""
     return f"{attribute.name} in {{{shown}{more}}}"
+
+
+def describe_path(domain: Domain, masks: Sequence[Bools]) -> str:
+    """Return which codes a path leaves of each attribute that it restricts.
+
+    >>> describe_path(Domain.from_sizes([2, 3]), [np.array([1, 1]), np.array([0, 1, 0])])
+    'x1 = 1'
+    """
+    pairs = zip(domain.attributes, masks, strict=True)
+    said = [describe_codes(one, np.flatnonzero(mask)) for one, mask in pairs if not np.all(mask)]
+    return " & ".join(said) or "all"
 
 
 def decision_paths(forest: Nodes) -> Ints:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,6 +224,23 @@ class Forest(Nodes):
             f"Forest({trees}, {leaves}, depth {self.max_depth}, over {self.domain.n_attributes} "
             f"attribute{'s' if self.domain.n_attributes > 1 else ''}{origin}{dependent})"
         )
+
+
+@runtime_checkable
+class PathSource(Protocol):
+    """Anything that grows a forest over a public domain, from no data.
+
+    A path source is a frozen dataclass of parameters; growing changes nothing in it, and the
+    same parameters, domain and integer `random_state` give the same forest in every process.
+    """
+
+    def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
+        """Return a forest over the domain."""
+        ...
+
+
+class LearnedStructureError(ValueError):
+    """A structure learned from records was given where only a public or paid-for one may be."""
 
 
 def seen_columns(codes: Codes, features: tuple[int, ...]) -> Codes:

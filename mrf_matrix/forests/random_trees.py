@@ -1,25 +1,38 @@
-"""Structures grown without looking at any record: random trees, and refusals of learned ones."""
+"""Structures grown without looking at any record: random trees, ensembles, refusals of others.
+
+Ensembles are those of Tajima, Wu and Houmansadr (AAAI 2025), Algorithm 3, lines 1 to 3: each sees a
+few attributes only, drawn without data, so that its domain stays small.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
-from mrf_matrix.base.arrays import (
-    Bools,
-    Ints,
-)
-from mrf_matrix.base.checks import check_integer, name_some, one_word, short_repr
-from mrf_matrix.base.provenance import FOREST
+from mrf_matrix.base.arrays import Bools, Ints
+from mrf_matrix.base.checks import check_integer, one_word, short_repr, whole_number
+from mrf_matrix.base.provenance import FOREST, provenance_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import Boxes
-from mrf_matrix.forests.forest import Forest, RandomState, check_growth, forest_from_levels
+from mrf_matrix.forests.ensembles import Ensemble, attribute_indices, attribute_positions
+from mrf_matrix.forests.forest import (
+    Forest,
+    LearnedStructureError,
+    RandomState,
+    check_growth,
+    forest_from_levels,
+)
 from mrf_matrix.forests.nodes import ARRAYS, threshold_pattern
 from mrf_matrix.mechanisms.statement import compose_budgets
 
 _SMALLER = "lower n_trees or max_depth, give fewer attributes, or coarsen the domain"
+
+Use = Literal["plan", "release", "study"]
+PURPOSE = {"plan": "a plan without data", "release": "what claims privacy"}
+
+MOST_ENSEMBLES = 10_000
 
 
 @dataclass(frozen=True)
@@ -203,31 +216,6 @@ def draw_available(available: Bools, generator: np.random.Generator) -> Ints:
     return np.where(count > 0, chosen, -1).astype(np.int32)
 
 
-def attribute_indices(domain: Domain, attributes: Sequence[str | int], argument: str) -> list[int]:
-    """Return the indices of attributes given by name or index.
-
-    Raises ValueError if one is unknown; TypeError if one is neither, or a single name is given in
-    place of a sequence. `argument` is what the caller calls them.
-    """
-    if isinstance(attributes, str):
-        raise TypeError(f"{argument}={attributes!r}: expected a sequence, [{attributes!r}].")
-    names, found = list(domain.names), []
-    for one in attributes:
-        if isinstance(one, bool) or not isinstance(one, str | int | np.integer):
-            raise TypeError(f"{argument} holds {one!r}: expected names or indices.")
-        if one not in names if isinstance(one, str) else not 0 <= one < len(names):
-            raise ValueError(
-                f"{argument} holds {one!r}: expected one of {name_some(names)}, or an index from "
-                f"0 to {len(names) - 1}."
-            )
-        found.append(names.index(one) if isinstance(one, str) else int(one))
-    return found
-
-
-class LearnedStructureError(ValueError):
-    """A structure learned from records was given where only a public or paid-for one may be."""
-
-
 def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool = False) -> None:
     """Refuse a forest whose structure was learned from records.
 
@@ -272,19 +260,6 @@ def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool
     )
 
 
-@runtime_checkable
-class PathSource(Protocol):
-    """Anything that grows a forest over a public domain, from no data.
-
-    A path source is a frozen dataclass of parameters; growing changes nothing in it, and the
-    same parameters, domain and integer `random_state` give the same forest in every process.
-    """
-
-    def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
-        """Return a forest over the domain."""
-        ...
-
-
 def grow_public_forest(source: Any, domain: Domain, structure: np.random.Generator) -> Forest:
     """Return the forest that a path source grows; where it states no provenance, it is public.
 
@@ -324,3 +299,129 @@ def check_as_public(forest: Forest, domain: Domain) -> None:
             "forest was grown over a domain that was read off records, and the domain beside it "
             "is public: expected one that was grown over this domain."
         )
+
+
+@dataclass(frozen=True)
+class EnsembleDesign:
+    """The public design of ensembles: their number, trees and attributes."""
+
+    n_ensembles: object = 1  # number of ensembles q
+    max_features: object = None  # attributes that each ensemble draws (d̄); None for all of them
+    # the attributes of each ensemble, by hand; then none are drawn
+    feature_subsets: Sequence[Sequence[str | int]] | None = None
+    # n_trees, max_depth, splits: the random trees of all ensembles together, see `RandomTrees`
+    n_trees: Any = 128
+    max_depth: int = 4
+    splits: Any = "multiway"
+    forest: Any = None  # what to use instead of random trees: one for all ensembles, or one each
+
+    def grow(
+        self, domain: Domain, structure: np.random.Generator, *, use: Use = "plan"
+    ) -> tuple[Ensemble, ...]:
+        """Draw the attributes of every ensemble and grow its forest, without data.
+
+        `use` {"plan", "release", "study"}: a plan takes structures grown without data only; a
+        private release also those that were paid for; a study without privacy
+        takes any.
+
+        Raises ValueError, TypeError if a parameter is out of range, or does not fit another one or
+        the domain, or a forest was learned from records (a `LearnedStructureError`).
+        """
+        count = self.checked_count()
+        sources = self._sources(count)  # refused before subsets are drawn
+        subsets = self._subsets(domain, count, structure)
+        ensembles = []
+        for subset, source in zip(subsets, sources, strict=True):
+            whole = subset == tuple(range(domain.n_attributes))
+            part = domain if whole else domain.select(subset)
+            if use == "plan":
+                check_asks_no_records(source)
+            given = isinstance(source, Forest)
+            forest = source if given else grow_public_forest(source, part, structure)
+            _check_fits(forest, part)
+            if self.feature_subsets is not None:
+                known = provenance_of(self.feature_subsets, "feature subsets")
+                forest = replace(forest, provenance=known)
+            if use != "study":
+                paid = use == "release"
+                check_structure_is_public(forest, PURPOSE[use], allow_spent=paid)
+            limit = source.max_depth if isinstance(source, RandomTrees) else None
+            ensembles.append(Ensemble(subset, forest, limit))
+        return tuple(ensembles)
+
+    def checked_count(self) -> int:
+        count = whole_number("n_ensembles", self.n_ensembles)
+        if count > MOST_ENSEMBLES:
+            raise ValueError(
+                f"n_ensembles={short_repr(count)}: expected at most {MOST_ENSEMBLES}. Each has a "
+                f"share of the budget, which is nothing then."
+            )
+        if self.feature_subsets is None:
+            return count
+        if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
+            raise ValueError(
+                f"feature_subsets={short_repr(self.feature_subsets)}: expected one list of "
+                f"attributes for each ensemble, for example [[0, 1], ['age', 'sex']]."
+            )
+        if count not in (1, len(self.feature_subsets)):
+            raise ValueError(
+                f"n_ensembles={count} and {len(self.feature_subsets)} feature_subsets: expected "
+                f"as many of one as of the other; leave n_ensembles out."
+            )
+        return len(self.feature_subsets)
+
+    def _subsets(
+        self, domain: Domain, count: int, structure: np.random.Generator
+    ) -> list[tuple[int, ...]]:
+        if self.feature_subsets is not None:
+            if self.max_features is not None:
+                raise ValueError(
+                    f"max_features={short_repr(self.max_features)} and feature_subsets are both "
+                    f"given: expected one of them."
+                )
+            return [
+                attribute_positions("feature_subsets", domain, subset)
+                for subset in self.feature_subsets
+            ]
+        size = domain.n_attributes
+        if self.max_features is not None:
+            size = whole_number("max_features", self.max_features)
+            if size > domain.n_attributes:
+                raise ValueError(
+                    f"max_features={size}: expected at most {domain.n_attributes}, the "
+                    f"attributes of the domain."
+                )
+        if size == domain.n_attributes:
+            return [tuple(range(size))] * count
+        drawn = (structure.choice(domain.n_attributes, size, replace=False) for _ in range(count))
+        return [tuple(int(i) for i in np.sort(positions)) for positions in drawn]
+
+    def _sources(self, count: int) -> Sequence[Any]:
+        RandomTrees(self.n_trees, self.max_depth, self.splits)  # refused even where not in use
+        if self.forest is None:
+            trees = whole_number("n_trees", self.n_trees)
+            if trees < count:
+                raise ValueError(
+                    f"n_trees={trees} and n_ensembles={count}: expected at least one tree for "
+                    f"each ensemble."
+                )
+            shares = [trees // count + (i < trees % count) for i in range(count)]
+            return [RandomTrees(share, self.max_depth, self.splits) for share in shares]
+        given = list(self.forest) if isinstance(self.forest, list | tuple) else [self.forest]
+        if len(given) == 1 and (count == 1 or not isinstance(given[0], Forest)):
+            return given * count
+        if len(given) != count:
+            raise ValueError(
+                f"forest holds {len(given)} for {count} ensembles: expected one forest for each "
+                f"of them, or one path source for all."
+            )
+        return given
+
+
+def _check_fits(forest: Forest, domain: Domain) -> None:
+    if forest.domain.sizes != domain.sizes:
+        raise ValueError(
+            f"forest has a domain of sizes {forest.domain.sizes}: expected the estimator's "
+            f"domain, {domain.sizes}. Grow it over the same domain."
+        )
+    check_as_public(forest, domain)

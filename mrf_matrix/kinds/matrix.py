@@ -23,10 +23,11 @@ from mrf_matrix.base.fields import (
     whole_numbers,
 )
 from mrf_matrix.base.provenance import STRATEGY, Provenance
+from mrf_matrix.compilation.matrices import distinct_queries, public_queries
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.assembly import checked_forest
-from mrf_matrix.forests.ensembles import Ensemble, distinct_queries, public_queries
+from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.kinds.model import Fetch, Kind, Model, PlanFields, Sizes
 from mrf_matrix.mechanisms import CellCounts, Release, calibrate

@@ -19,8 +19,9 @@ from mrf_matrix.base.fields import (
     number_of,
     object_of,
 )
+from mrf_matrix.compilation.matrices import public_queries
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.ensembles import Ensemble, public_queries
+from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.kinds.model import Kind, Model, PlanFields, Sizes
 from mrf_matrix.kinds.multinomial import (
     TREE_KEYS,

@@ -14,12 +14,12 @@ from mrf_matrix.base.provenance import FOREST, Provenance
 from mrf_matrix.base.work import bounded_jobs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import concatenate, graft, take_trees
+from mrf_matrix.forests.ensembles import attribute_indices
 from mrf_matrix.forests.forest import Forest, RandomState, check_growth, forest_from_levels
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.level import Points, Splits, split_nodes
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.nodes import branch_pool, threshold_pattern
-from mrf_matrix.forests.random_trees import attribute_indices
 
 
 def code_pool(sizes: Sequence[int]) -> tuple[Ints, int]:

@@ -11,17 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import checked_n_records, name_few, short_repr, whole_number
 from mrf_matrix.base.provenance import FOREST, ChosenTuple, provenance_of
+from mrf_matrix.compilation.matrices import distinct_queries, public_queries
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import BlockTrees
-from mrf_matrix.forests.ensembles import (
-    Block,
-    Ensemble,
-    attribute_positions,
-    distinct_queries,
-    naive_bayes_forest,
-    public_queries,
-)
+from mrf_matrix.forests.ensembles import Block, Ensemble, attribute_positions, naive_bayes_forest
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
 from mrf_matrix.mechanisms.budget import claiming_budgets, squared_factor
 from mrf_matrix.planning.plans.block_design import (

@@ -18,16 +18,12 @@ from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.checks import short_repr
 from mrf_matrix.base.work import run_tasks, tell
 from mrf_matrix.compilation import prediction_workload, query_matrix
+from mrf_matrix.compilation.matrices import distinct_queries, public_queries
 from mrf_matrix.domain import Domain
 from mrf_matrix.error.expected_errors import least_expected_error
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.ensembles import (
-    Ensemble,
-    EnsembleDesign,
-    Use,
-    distinct_queries,
-    public_queries,
-)
+from mrf_matrix.forests.ensembles import Ensemble
+from mrf_matrix.forests.random_trees import EnsembleDesign, Use
 from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.budget import budget_shares
 from mrf_matrix.planning.plans.block_design import BlockChoice

@@ -17,7 +17,7 @@ from mrf_matrix.base.checks import checked_n_records, short_repr, structure_gene
 from mrf_matrix.base.kinds import kind_of_arguments
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
-from mrf_matrix.forests.ensembles import EnsembleDesign
+from mrf_matrix.forests.random_trees import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.budget import claimed_budget
 from mrf_matrix.planning.auto.plan import ClaimPlan, plan_of_claim
