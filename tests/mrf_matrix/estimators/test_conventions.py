@@ -191,10 +191,10 @@ def test_a_domain_of_one_class_is_answered_with_it(name):
 ROOT = Path(mrf_matrix.__file__).parent
 TREES = {"n_trees": 8, "max_depth": 2, "strategy": "identity", "random_state": 0}
 MADE = {
-    "matrix": (lambda domain: MatrixForestClassifier(domain, **TREES), 46, 14),
-    "tables": (lambda domain: PosteriorForestClassifier(domain, random_state=0), 50, 12),
-    "batch": (lambda domain: BatchPredictionClassifier(domain, n_batches=3, **TREES), 30, 40),
-    "auto": (lambda domain: PrivateForestClassifier(domain, n_records=1728), 57, 13),
+    "matrix": (lambda domain: MatrixForestClassifier(domain, **TREES), 32, 12),
+    "tables": (lambda domain: PosteriorForestClassifier(domain, random_state=0), 33, 12),
+    "batch": (lambda domain: BatchPredictionClassifier(domain, n_batches=3, **TREES), 23, 31),
+    "auto": (lambda domain: PrivateForestClassifier(domain, n_records=1728), 36, 13),
 }
 """Each with the most files that its fit and its predict may enter."""
 
