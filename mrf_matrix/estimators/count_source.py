@@ -70,7 +70,7 @@ class CountedTables(PrivateValue):
         return self.domain.n_classes
 
     @property
-    def everything(self) -> CellCounts | LeafCounts | None:
+    def whole(self) -> CellCounts | LeafCounts | None:
         """The counts over the whole domain, if they are among these."""
         return self.counted.get(all_features(self.domain))
 

@@ -227,7 +227,7 @@ class DataCapabilities:
         if n_records is not None and n_records * width <= HELD:
             return cls(True, True)
         if isinstance(data, CountedTables):
-            return cls(False, isinstance(data.everything, CellCounts))
+            return cls(False, isinstance(data.whole, CellCounts))
         return cls(False, is_small(data.domain))
 
 
@@ -246,9 +246,9 @@ def hold_data(data: PrivateData, *, records: bool) -> EncodedRecords | CountedTa
     found = data.tables([all_features(data.domain)])
     if isinstance(found, EncodedRecords):
         return found
-    if not isinstance(found, CountedTables) or not isinstance(found.everything, CellCounts):
+    if not isinstance(found, CountedTables) or not isinstance(found.whole, CellCounts):
         raise needs_records("this forest")
-    return _write_out(found, found.everything) if records else found
+    return _write_out(found, found.whole) if records else found
 
 
 def _write_out(data: CountedTables, counts: CellCounts) -> EncodedRecords:
