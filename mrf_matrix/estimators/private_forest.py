@@ -29,7 +29,7 @@ from mrf_matrix.labels import LabelPlan
 from mrf_matrix.labels.questions import Trees
 from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning.auto import AutoPlan, auto_plan, plan_after_imbalance
-from mrf_matrix.planning.auto.plan import forest_plan, tables_of
+from mrf_matrix.planning.auto.plan import forest_plan, plan_of_tables
 from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.planning.plans.block_part import check_block, single_blocks
 from mrf_matrix.planning.plans.cost import check_cost, weigh_whole
@@ -215,14 +215,14 @@ def check_memory_of_followers(
         check_allocation("the joint table of attributes that are chosen first", shape)
     if announced.balance is not None:  # tables follow, whatever they are for even classes
         alone = single_blocks(domain, range(domain.n_attributes))
-        check_cost(tables_of(announced, announced.budget_after_balance, alone))
+        check_cost(plan_of_tables(announced, announced.budget_after_balance, alone))
     of_records = [plan for plan in (most, announced) if plan.measured in OF_RESIDUALS]
     if of_records:  # steps take as much memory, whatever their budget
         if isinstance(data, EncodedRecords):
             check_scores(len(data.labels), domain.n_classes)
         check_cost(forest_plan(of_records[0], None, random_state))
     if most.measured == "tables":
-        check_before_release(tables_of(most, most.rest, None))
+        check_before_release(plan_of_tables(most, most.rest, None))
     if most.measured in POOLS:
         pool: Any = forest_plan(most, None, random_state)
         check_before_release(pool)

@@ -234,7 +234,10 @@ def _matrices_of(what: object, workload: MatrixLike | None, ensemble: int) -> Dr
             f"workload with a {type(what).__name__}: expected one with a Strategy alone."
         )
     if isinstance(what, Strategy):
-        return _strategy_matrices(what, workload)
+        shown: dict[str, MatrixLike] = {"A": what.matrix, "A⁺": what.pinv}
+        if workload is not None:
+            shown = {"W": workload, **shown, "W A⁺": what.reconstruction(workload)}
+        return shown, {}, {}
     if isinstance(what, Plan):
         return _plan_matrices(what, ensemble)
     if isinstance(what, Forest):
@@ -251,13 +254,6 @@ def _matrices_of(what: object, workload: MatrixLike | None, ensemble: int) -> Dr
         f"what is of type {type(what).__name__}: expected a matrix, Strategy, Plan or Forest, or a "
         f'mapping of titles to matrices, such as {{"T": T, "A": A}}.'
     )
-
-
-def _strategy_matrices(strategy: Strategy, workload: MatrixLike | None) -> Drawn:
-    found: dict[str, MatrixLike] = {"A": strategy.matrix, "A⁺": strategy.pinv}
-    if workload is not None:
-        found = {"W": workload, **found, "W A⁺": strategy.reconstruction(workload)}
-    return found, {}, {}
 
 
 def _plan_matrices(plan: Plan, ensemble: int) -> Drawn:

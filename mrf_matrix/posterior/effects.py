@@ -161,7 +161,10 @@ def _pool_terms(posterior: PooledPosterior, one: int, other: int) -> Iterator[Te
     rest = []
     for term in terms_of_tables(posterior, one, other):
         if term.attributes == of_tree.attributes:
-            of_tree = _add_terms(of_tree.expand_codes(), term)
+            whole = of_tree.expand_codes()
+            deviations = np.hypot(whole.deviations, term.deviations)
+            odds = whole.log_odds + term.log_odds
+            of_tree = replace(term, log_odds=odds, deviations=deviations)
         else:
             rest.append(term)
     yield from (of_tree, *rest)
@@ -175,11 +178,6 @@ def terms_of_tables(posterior: PooledPosterior, one: int, other: int) -> Iterato
 
 def _weight_term(term: Term, weight: float) -> Term:
     return replace(term, log_odds=weight * term.log_odds, deviations=weight * term.deviations)
-
-
-def _add_terms(one: Term, other: Term) -> Term:
-    deviations = np.hypot(one.deviations, other.deviations)
-    return replace(other, log_odds=one.log_odds + other.log_odds, deviations=deviations)
 
 
 def _residual_terms(posterior: ResidualPosterior, one: int, other: int) -> Iterator[Term]:

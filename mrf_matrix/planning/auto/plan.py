@@ -393,7 +393,7 @@ def forest_plan(
     return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
 
 
-def tables_of(plan: AutoPlan, budget: Budget, blocks: list[Block] | None) -> Plan:
+def plan_of_tables(plan: AutoPlan, budget: Budget, blocks: list[Block] | None) -> Plan:
     """Return the plan of a posterior forest: of given blocks, or of those it would choose."""
     return tables_plan(
         plan.domain, budget, np.random.default_rng(0), n_records=plan.n_records,

@@ -101,10 +101,6 @@ def block_arrays(sizes: Sequence[int], block: Block, n_classes: int) -> dict[str
     }
 
 
-def block_fits(sizes: Sequence[int], block: Block, n_classes: int) -> bool:
-    return all(map(fits, block_arrays(sizes, block, n_classes).values()))
-
-
 def choose_blocks(
     sizes: Sequence[int],
     n_classes: int,
@@ -143,7 +139,8 @@ def choose_blocks(
             telling = max(telling, (n_records or 0) / (n_classes * cells) / TELLING_RECORDS)
         if cells > (MOST_CELLS if variance < telling**2 else FEW_CELLS) and count < used:
             continue
-        if n_blocks is None and not all(block_fits(sizes, one, n_classes) for one in blocks):
+        arrays = (block_arrays(sizes, one, n_classes) for one in blocks)
+        if n_blocks is None and not all(fits(shape) for one in arrays for shape in one.values()):
             continue
         judged = judge_blocks(
             blocks, sizes, n_classes, budget, n_records, squared_factor=squared_factor

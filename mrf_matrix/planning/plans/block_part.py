@@ -79,9 +79,9 @@ class BlockPart(PlanPart):
     @property
     def row_factors(self) -> Array:
         """Divisors that turn noise draws into records, shape (o,)."""
-        return _row_weights(self.weights, self.workload.shape[0]) * float(
-            self.mechanism.rounded.scale
-        )
+        weights = np.full(self.workload.shape[0], float(self.weights[0]))
+        weights[-1] = self.weights[1]  # of the class totals
+        return weights * float(self.mechanism.rounded.scale)
 
     def _row_squares(self) -> Array:
         return np.asarray(1 / self.row_factors**2)
@@ -119,13 +119,6 @@ class BlockPart(PlanPart):
         if not self.fits_effects:
             return []
         return [[self.forest.domain.sizes[i] for i in block] for block in self.blocks]
-
-
-def _row_weights(weights: tuple[int, int], rows: int) -> Array:
-    """Return the weight of each row, the class totals last."""
-    found = np.full(rows, float(weights[0]))
-    found[-1] = weights[1]
-    return found
 
 
 def plan_blocks(

@@ -185,7 +185,8 @@ class PublicForests:
             kind.own_strategy(ensemble, norm) or one
             for ensemble, one in zip(self.ensembles, given, strict=True)
         ]
-        if norm == "l2" and self._votes_count(measuring, aims):
+        for_votes = kind.releases_leaves and measuring.optimise_for == AUTO
+        if norm == "l2" and for_votes and all(one.is_plain for one in aims):
             given = [
                 path_method(workload) if is_auto(one) else one
                 for one, workload in zip(given, asked, strict=True)
@@ -193,11 +194,6 @@ class PublicForests:
         return choose_strategies(
             asked, given, aims, calibrated, norm, choices, limit, measuring.n_jobs
         )
-
-    def _votes_count(self, measuring: MeasurementSpec, aims: Sequence[RowObjective]) -> bool:
-        """Tell whether leaves are released for the votes that will be made of them."""
-        leaves = self.kind.releases_leaves and measuring.optimise_for == AUTO
-        return leaves and all(one.is_plain for one in aims)
 
     def _aims(
         self, measuring: MeasurementSpec, aim: RowObjective, workloads: Sequence[Operator]

@@ -135,23 +135,15 @@ the majority class may be right more often: do not deploy
     """
     known = plan.n_records or n_records
     signal = None if known is None else known * choice_epsilon(plan.budget)
-    fixed = _fixed_answers(plan)
-    if fixed is None:
+    if not isinstance(plan, PlannedErrors) or plan.kind.chooses_blocks:
         noise, share = typical_count(plan)
         return Verdict("count", noise, None if known is None else known * share, signal)
-    unit = "leaf" if fixed.releases_leaves else "query"
-    noise = float(np.median(fixed.row_rms))
+    unit = "leaf" if plan.releases_leaves else "query"
+    noise = float(np.median(plan.row_rms))
     if known is None:
         return Verdict(unit, noise, None)
-    records = float(np.median(replace(fixed, n_records=known).expected_records))
+    records = float(np.median(replace(plan, n_records=known).expected_records))
     return Verdict(unit, noise, records, signal)
-
-
-def _fixed_answers(plan: Plan) -> PlannedErrors | None:
-    """Return a plan whose answers do not follow from its budget; None of others."""
-    if not isinstance(plan, PlannedErrors):
-        return None
-    return None if plan.kind.chooses_blocks else plan
 
 
 def typical_count(plan: Plan) -> tuple[float, float]:

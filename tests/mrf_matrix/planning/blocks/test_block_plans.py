@@ -15,7 +15,7 @@ from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
 from mrf_matrix.mechanisms.budget import claiming_budgets
 from mrf_matrix.planning import TargetPrior, peak_bytes
 from mrf_matrix.planning.auto import plan_after_imbalance
-from mrf_matrix.planning.auto.plan import tables_of as tables_plan
+from mrf_matrix.planning.auto.plan import plan_of_tables
 from mrf_matrix.planning.plans.block_design import (
     FEW_CELLS,
     MOST_CELLS,
@@ -276,7 +276,7 @@ def test_blocks_of_a_rare_class_that_do_not_fit_become_single_attributes():
         )  # fmt: skip
 
     alone = [(i,) for i in everything]
-    with memory_cap(peak_bytes(tables_plan(rare, rare.rest, alone))):
+    with memory_cap(peak_bytes(plan_of_tables(rare, rare.rest, alone))):
         assert blocks() == alone
     assert max(map(len, blocks())) > 1
 
