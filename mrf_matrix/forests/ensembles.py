@@ -192,15 +192,9 @@ NAIVE_BAYES_SOURCE = "a stump for each attribute, and the class totals"
 def naive_bayes_forest(domain: Domain) -> Forest:
     """Return d trees of depth 1 and one of depth 0, the last.
 
-    `domain`: the public schema. Attributes with one code only are left out: they tell nothing.
+    Leaf values of tree i are counts of attribute i's codes, of the last tree class totals.
+    Attributes with one code only are left out: they tell nothing.
 
-    Returns
-    -------
-    Forest
-        Leaf values of tree i are counts of attribute i's codes, of the last tree class totals.
-
-    Examples
-    --------
     >>> naive_bayes_forest(Domain.from_sizes([2, 3]))
     Forest(3 trees, 6 leaves, depth 1, over 2 attributes, a stump for each attribute, and the \
 class totals)

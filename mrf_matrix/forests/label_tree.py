@@ -26,21 +26,12 @@ MOST_OF_ONE = 15
 class Cut:
     """The codes of one attribute in two.
 
-    Attributes
-    ----------
-    attribute : int
-        Its position in the domain.
-    sides : bytes
-        For each code 1 if it lies on the upper side, else 0.
-
-    Examples
-    --------
     >>> Cut.of(3, np.array([False, True, True]))
     Cut(codes 1, 2 of 3 of attribute 3 above)
     """
 
-    attribute: int
-    sides: bytes
+    attribute: int  # its position in the domain
+    sides: bytes  # for each code 1 if it lies on the upper side, else 0
 
     @classmethod
     def of(cls, attribute: int, upper: Bools) -> "Cut":
@@ -63,18 +54,8 @@ def public_cuts(domain: Domain, most: int, structure: np.random.Generator) -> tu
     Ordered codes are cut in the middle first, then each part in its middle, and so on. Others are
     cut at random into as many on either side, then each code against the rest, then at random
     again. Every attribute has its first cut before one has its second; if there are too many, it
-    is random which.
+    is random which. `most`: 1 or more; `structure`: draws what is random.
 
-    Parameters
-    ----------
-    domain : Domain
-    most : int
-        1 or more.
-    structure : numpy.random.Generator
-        Draws what is random.
-
-    Examples
-    --------
     >>> domain = Domain.from_sizes([8])
     >>> [int(one.upper.sum()) for one in public_cuts(domain, 3, np.random.default_rng(0))]
     [4, 2, 6]
@@ -155,21 +136,11 @@ def _unordered_sides(size: int, structure: np.random.Generator) -> Iterator[Bool
 
 @dataclass(frozen=True, eq=False)
 class CellTable:
-    """Cells over the rows of a few attributes.
+    """Cells over the rows of a few attributes."""
 
-    Attributes
-    ----------
-    attributes : tuple of int
-        Their positions in the domain.
-    places : tuple of ndarrays of int64
-        For each code of each attribute, its row in the table.
-    numbers : ndarray of int64
-        The cell in each place of the table, an axis for each attribute.
-    """
-
-    attributes: tuple[int, ...]
-    places: tuple[Longs, ...]
-    numbers: Longs
+    attributes: tuple[int, ...]  # their positions in the domain
+    places: tuple[Longs, ...]  # for each code of each attribute, its row in the table
+    numbers: Longs  # the cell in each place of the table, an axis for each attribute
 
     @property
     def table(self) -> "CellTable":
@@ -199,24 +170,15 @@ MOST_PLACES = 1 << 16
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelTree:
-    """A tree of the same depth everywhere, every node of which cuts one attribute in two.
+    """A tree of the same depth everywhere, every node of which cuts one attribute in two."""
 
-    Attributes
-    ----------
-    cuts : tuple of Cut
-        Of all nodes, level by level: those below node i are 2i + 1, where codes lie on the lower
-        side, and 2i + 2.
-    labels : ndarray of int64, shape (n_cells,)
-        The classes of the cells, from the lowest sides to the uppermost.
-    counts : ndarray of int64, shape (n_cells, k), or None
-        Noisy records of the cells by class, where they are released too.
-    provenance : Provenance
-        Of cuts and labels: the charge that they were drawn under.
-    """
-
+    # of all nodes, level by level: those below node i are 2i + 1, where codes lie on the lower
+    # side, and 2i + 2
     cuts: tuple[Cut, ...]
-    labels: Longs
+    labels: Longs  # (n_cells,): classes of the cells, from the lowest sides to the uppermost
+    # (n_cells, k): noisy records of the cells by class, where they are released too
     counts: Longs | None = None
+    # of cuts and labels: the charge that they were drawn under
     provenance: Provenance = NOTHING
 
     @property

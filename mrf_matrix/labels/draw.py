@@ -83,8 +83,6 @@ def weights(rate: Fraction, largest: int) -> Numbers:
 
     The largest array has a number for each, of `bytes_of` each.
 
-    Examples
-    --------
     >>> found = weights(Fraction(1, 2), 4)
     >>> round(found[4] / found[3], 9)
     1.648721271
@@ -174,15 +172,10 @@ def scale_parts(parts: Array, powers: Longs) -> Array:
 
 
 def running_sums(numbers: Sequence[ScaledNumbers]) -> tuple[Array, int, bool]:
-    """Return running sums of numbers, and how many bits the last one has.
+    """Return running sums of numbers divided by ``2**size``, (n,), `size`, and whether it is sure.
 
-    Returns
-    -------
-    upto : ndarray, shape (n,)
-        Divided by ``2**size``: each is off by less than `OFF`, absolutely.
-    size : int
-    sure : bool
-        Whether the exact sum has `size` bits: where it is not too near to a power of two.
+    Each sum is off by less than `OFF`, absolutely. The exact one of all has `size` bits for sure
+    where it is not too near to a power of two.
     """
     parts, powers = np.array([one.parts for one in numbers]), [int(one.powers) for one in numbers]
     top = max(powers)
@@ -198,20 +191,12 @@ MARGIN = 4 * OFF
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointCounts(PrivateValue):
-    """Counts of a node's records, by class: of all of them, and of those above several cuts.
+    """Counts of a node's records, by class: of all of them, and of those above several cuts."""
 
-    Attributes
-    ----------
-    total : ndarray of int64, shape (..., k)
-    above : ndarray of int64, shape (..., s, ..., s, k)
-        Of those above `order` cuts, which may be the same; of order 0 this is `total`.
-    order : int
-        0, a cell, to 4.
-    """
-
-    total: Longs
+    total: Longs  # (..., k)
+    # (..., s, ..., s, k): above `order` cuts, which may be the same; of order 0 this is `total`
     above: Longs
-    order: int
+    order: int  # 0, a cell, to 4
 
     def split(self) -> tuple["JointCounts", "JointCounts"]:
         """Return the counts below and above each cut, along a new axis of all cuts.
@@ -352,13 +337,8 @@ MOST_SUMMED = 2**53  # doubles are whole numbers below
 def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[LabelTree, Longs]:
     """Draw a tree with its labels.
 
-    `counts`: **Private**: those of the root, by all of `cuts`.
-
-    Returns
-    -------
-    tree : LabelTree
-    of_cells : ndarray of int64, shape (n_cells, k)
-        **Private**: how many records of each class its cells hold.
+    `counts`: **Private**: those of the root, by all of `cuts`. Beside the tree comes how many
+    records of each class its cells hold, (n_cells, k): **Private**.
     """
     tell(lambda: f"Drawing a tree of {1 << counts.order} cells and their labels")
     nodes: list[JointCounts] = [counts]

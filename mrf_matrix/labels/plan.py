@@ -119,51 +119,30 @@ class Round:
     """A draw of a tree below every cell of the round before, with the labels of its cells.
 
     A record is in one of these cells, so that draws below different ones cost no more than one.
-
-    Attributes
-    ----------
-    depth : int
-        Cuts that it asks each record for.
-    step : ResidualStep
-        The draw.
     """
 
-    depth: int
+    depth: int  # cuts that it asks each record for
     step: ResidualStep
 
 
 @dataclass(frozen=True)
 class LabelPlan(StepTable):
-    """The releases of a tree of labels, decided without data.
-
-    Attributes
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-    neighboring : {"add_remove", "replace_one"}
-    n_records : int or None
-        Where it is public; else the depth is planned, and probabilities reckoned, for
-        `ASSUMED_RECORDS`.
-    cuts : tuple of Cut
-        Those that a node may have: public, and random where codes have no order.
-    rounds : tuple of Round
-        One or more. The labels are those of the last one.
-    counts : ResidualStep or None
-        The class counts of its cells, where they are released.
-    delta : float
-        The δ that the claim is stated for; 0 for none.
-    """
+    """The releases of a tree of labels, decided without data."""
 
     title = "tree of labels"
 
     domain: Domain
     budget: Budget
-    neighboring: str
+    neighboring: str  # {"add_remove", "replace_one"}
+    # where it is public; else the depth is planned, and probabilities reckoned, for
+    # `ASSUMED_RECORDS`
     n_records: int | None
-    cuts: tuple[Cut, ...]
-    rounds: tuple[Round, ...]
-    counts: ResidualStep | None = None
-    delta: float = 0.0
+    cuts: tuple[
+        Cut, ...
+    ]  # those that a node may have: public, and random where codes have no order
+    rounds: tuple[Round, ...]  # one or more; the labels are those of the last one
+    counts: ResidualStep | None = None  # the class counts of its cells, where they are released
+    delta: float = 0.0  # the δ that the claim is stated for; 0 for none
 
     def __post_init__(self) -> None:
         if not all(one.step.can_be_drawn for one in self.rounds):

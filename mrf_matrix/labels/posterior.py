@@ -41,15 +41,8 @@ def label_evidence(n_classes: int, signal: float, concentration: float) -> CellS
     """Return draws of the shares of a cell whose label is the first class.
 
     Every draw serves for each class that may be the label, so that the label has the largest
-    expected share.
-
-    Parameters
-    ----------
-    n_classes : int
-    signal : float
-        Rate of the choice times records of the cell.
-    concentration : float
-        The prior's ``a``.
+    expected share. `signal`: rate of the choice times records of the cell; `concentration`: the
+    prior's ``a``.
     """
     rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)  # of as many classes as there may be, two each
     draws = _prior_shares(n_classes, max(1, rows // n_classes), concentration)
@@ -89,20 +82,9 @@ def counted_evidence(
 ) -> CellShares:
     """Return draws of a cell's shares, always the same.
 
-    Parameters
-    ----------
-    noisy : ndarray of int64, shape (k,)
-        Released counts.
-    said : int
-        The label of the cell.
-    rate : float
-        Of the choice of labels.
-    records : float
-        What a cell holds if all hold as many.
-    concentration : float
-        The prior's ``a``.
-    law : NoiseLaw
-        Of the noise on each count.
+    `noisy` (k,): released counts; `said`: the label of the cell; `rate`: of the choice of labels;
+    `records`: what a cell holds if all hold as many; `concentration`: the prior's ``a``; `law`: of
+    the noise on each count.
     """
     generator = np.random.default_rng(0)
     draws = max(1, min(MOST_DRAWS, MOST_DRAWN // len(noisy)))

@@ -121,8 +121,6 @@ def residual_signal(n_records: int, budget: Budget, n_attributes: int, n_classes
 
     Of k classes it is ``2 / k`` of that: records of a class are so many fewer.
 
-    Examples
-    --------
     >>> residual_signal(10_000, PureDP(1), 10)
     1000.0
     """

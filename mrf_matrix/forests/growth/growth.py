@@ -117,14 +117,9 @@ class Points(Protocol):
 
 @dataclass(frozen=True)
 class Partition:
-    """Structure or estimation point, by an independent coin for every record and tree.
+    """Structure or estimation point, by an independent coin for every record and tree."""
 
-    Parameters
-    ----------
-    rate : float, default=1
-        Expected number of structure points per estimation point (the paper's partition rate).
-    """
-
+    # expected number of structure points per estimation point (the paper's partition rate)
     rate: float = 1.0
 
     def __post_init__(self) -> None:

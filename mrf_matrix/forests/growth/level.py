@@ -304,9 +304,6 @@ def count_right(counts: Longs) -> int:
 
     `counts` (cells, k).
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> count_right(np.array([[3, 1], [0, 2]]))
     5
     """

@@ -252,19 +252,11 @@ Finder = Callable[[Items, NDArray[Any], int, int], Found]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Search(PrivateValue):
-    """Nodes, their items, and the rules for their cuts.
-
-    Attributes
-    ----------
-    records : Records
-    items : Items
-    least : int
-        Points that both sides of a cut must keep.
-    """
+    """Nodes, their items, and the rules for their cuts."""
 
     records: Records
     items: Items
-    least: int
+    least: int  # points that both sides of a cut must keep
 
     def best_on(self, attribute: int) -> Array:
         size = self.records.sizes[attribute]
