@@ -86,11 +86,16 @@ def test_strategy_errors_follow_the_loss(study):
         ({"n_draws": True}, "n_draws=True"),
         ({"voting": "soft"}, "voting="),
         ({"test_size": 1.5}, "test_size"),
+        ({"kind": ["matrix", "matrices"]}, "kind='matrices': expected"),
+        ({"kind": []}, "at least one"),
+        ({"kind": ["matrix"] * 2}, "twice"),
     ],
 )
 def test_bad_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         compare(load_dataset("monks_1"), **changes)
+    with pytest.raises(ValueError, match="systems holds 'boosting'"):
+        compare_systems(X, Y, systems=["boosting"])
 
 
 # Methods of one's own ----------------------------------------------------------------------------
@@ -116,20 +121,6 @@ def test_kinds_of_the_private_forest_may_be_named():
             assert study.summary(key, epsilon, "log_loss").mean > 0  # they know probabilities
     again = compare("monks_1", kind=["labels"], epsilons=[2], strategy="identity", **settings)
     assert again.summary("labels", 2).mean == study.summary("labels", 2).mean
-
-
-@pytest.mark.parametrize(
-    ("methods", "words"),
-    [
-        (["matrix", "matrices"], "kind='matrices': expected"),
-        ([], "at least one"),
-        (["matrix"] * 2, "twice"),
-    ],
-    ids=["unknown", "none", "repeated"],
-)
-def test_methods_that_are_none_are_refused(methods, words):
-    with pytest.raises(ValueError, match=words):
-        compare(MONKS, kind=methods, **QUICK)
 
 
 def test_a_matrix_is_the_strategy():
@@ -249,11 +240,6 @@ def test_given_parties_are_split_with_their_records():
         X, Y, MODEL, clients=owner, systems=["NCFF, m trees in all"], n_splits=1
     )
     assert known.mean > 0.9
-
-
-def test_unknown_systems_are_refused_before_any_fit():
-    with pytest.raises(ValueError, match="systems holds 'boosting'"):
-        compare_systems(X, Y, systems=["boosting"])
 
 
 # The papers' own forests and splits ---------------------------------------------------------------

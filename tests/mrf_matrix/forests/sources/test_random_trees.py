@@ -140,35 +140,40 @@ def test_negative_control_a_draw_that_favours_large_attributes_is_rejected():
     assert p_value(biased, 3) < 1e-6
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"n_trees": 0}, ValueError, "n_trees=0: expected at least 1"),
-        ({"n_trees": 2.5}, TypeError, "n_trees=2.5"),
-        ({"n_trees": True}, TypeError, "n_trees=True"),
-        ({"max_depth": -1}, ValueError, "max_depth=-1: expected at least 0"),
-        ({"splits": "ternary"}, ValueError, "'multiway', 'binary'"),
-        ({"attributes": "age"}, TypeError, "sequence of names"),
-    ],
-)
-def test_wrong_parameters(options, error, message):
-    with pytest.raises(error, match=message):
-        RandomTrees(**options)
+def grown(make, over=CAR, **options):
+    return lambda: make(**options).grow(over)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"attributes": ["colour"]}, ValueError, "holds 'colour': expected one of 'x0'"),
-        ({"attributes": [6]}, ValueError, "holds 6: expected one of .* or an index from 0 to 5"),
-        ({"attributes": [1.5]}, TypeError, "1.5"),
-        ({"attributes": [1, "x1"]}, ValueError, "twice"),
-        ({"n_trees": 2**25, "max_depth": 0}, ValueError, "33,554,432 nodes, .*lower n_trees"),
-    ],
-)
-def test_parameters_that_do_not_fit_the_domain(options, error, message):
-    with pytest.raises(error, match=message):
-        RandomTrees(**options).grow(CAR)
+PAIR = Domain.from_sizes([2, 2])
+REFUSED = [
+    (lambda: RandomTrees(n_trees=0), "n_trees=0: expected at least 1"),
+    (lambda: RandomTrees(n_trees=2.5), "n_trees=2.5"),
+    (lambda: RandomTrees(n_trees=True), "n_trees=True"),
+    (lambda: RandomTrees(max_depth=-1), "max_depth=-1: expected at least 0"),
+    (lambda: RandomTrees(splits="ternary"), "'multiway', 'binary'"),
+    (lambda: RandomTrees(attributes="age"), "sequence of names"),
+    (grown(RandomTrees, attributes=["colour"]), "holds 'colour': expected one of 'x0'"),
+    (grown(RandomTrees, attributes=[6]), "holds 6: expected one of .* or an index from 0 to 5"),
+    (grown(RandomTrees, attributes=[1.5]), "1.5"),
+    (grown(RandomTrees, attributes=[1, "x1"]), "twice"),
+    (grown(RandomTrees, n_trees=2**25, max_depth=0), "33,554,432 nodes, .*lower n_trees"),
+    *((lambda b=b: BlockTrees(b), "blocks") for b in ([], [[]], [[0], [0, 1]], [[0, 0]], [[-1]])),
+    (grown(BlockTrees, PAIR, blocks=[[0], [2]]), "attribute 2: the domain has 2"),
+    (grown(BlockTrees, Domain.from_sizes([3] * 40), blocks=[range(40)]), "smaller blocks"),
+    (lambda: PureTrees(n_trees=0), "n_trees=0: expected at least 1"),
+    (lambda: PureTrees(n_leaves=0), "n_leaves=0: expected at least 1"),
+    (lambda: PureTrees(n_leaves=2.5), r"n_leaves=2\.5: expected an integer"),
+    (lambda: PureTrees(n_trees=True), "n_trees=True: expected an integer"),
+    (lambda: PureTrees(splits="median"), "splits='median': expected one of 'uniform', 'mid"),
+    (lambda: PureTrees(attributes="age"), "expected a sequence"),
+    (grown(PureTrees, n_trees=10_000, n_leaves=10_000), "lower n_trees or n_leaves"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_grows_no_trees_is_refused_by_name(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
 
 
 def test_depth_is_at_most_what_the_attributes_allow():
@@ -193,19 +198,6 @@ def test_class_totals_can_be_left_out():
     forest = BlockTrees([[1], [0, 2]], class_totals=False).grow(Domain.from_sizes([2, 3, 2]))
     assert forest.n_trees == 2
     assert forest.n_leaves == 7
-
-
-@pytest.mark.parametrize("blocks", [[], [[]], [[0], [0, 1]], [[0, 0]], [[-1]]])
-def test_bad_blocks_are_refused(blocks):
-    with pytest.raises(ValueError, match="blocks"):
-        BlockTrees(blocks)
-
-
-def test_attributes_and_leaves_out_of_reach_are_refused():
-    with pytest.raises(ValueError, match="attribute 2: the domain has 2"):
-        BlockTrees([[0], [2]]).grow(Domain.from_sizes([2, 2]))
-    with pytest.raises(ValueError, match="smaller blocks"):
-        BlockTrees([list(range(40))]).grow(Domain.from_sizes([3] * 40))
 
 
 # Pure trees ---------------------------------------------------------------------------------------
@@ -361,24 +353,3 @@ def test_heights_of_a_records_leaf_follow_lemma_2_exactly(splits, k):
         assert pure_p_value(np.minimum(heights + 1, k - 1), law) < 1e-6  # negative control
     standard_error = heights.std() / np.sqrt(len(heights))
     assert abs(heights.mean() - expected_height(k)) <= 4 * standard_error + 1e-12
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"n_trees": 0}, ValueError, "n_trees=0: expected at least 1"),
-        ({"n_leaves": 0}, ValueError, "n_leaves=0: expected at least 1"),
-        ({"n_leaves": 2.5}, TypeError, r"n_leaves=2\.5: expected an integer"),
-        ({"n_trees": True}, TypeError, "n_trees=True: expected an integer"),
-        ({"splits": "median"}, ValueError, "splits='median': expected one of 'uniform', 'mid"),
-        ({"attributes": "age"}, TypeError, "expected a sequence"),
-    ],
-)
-def test_parameters_are_checked(arguments, error, message):
-    with pytest.raises(error, match=message):
-        PureTrees(**arguments)
-
-
-def test_a_forest_too_large_is_refused_before_it_is_grown():
-    with pytest.raises(ValueError, match="lower n_trees or n_leaves"):
-        PureTrees(10_000, 10_000).grow(FINE)

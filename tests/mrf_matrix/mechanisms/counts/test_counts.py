@@ -108,21 +108,13 @@ def test_more_than_63_bits_under_other_sizes_is_refused():
         count_cells(codes, labels, (2,) * 70, 3).answers(other)
 
 
-def test_overflow_is_refused():
+def test_overflow_fractions_and_other_cells_are_refused():
     counts = count_cells(np.array([[0], [1]]), np.array([0, 0]), (2,), 1)
     assert counts.answers(Dense([[2**59, -(2**59)]])).tolist() == [[0]]
     with pytest.raises(OverflowError, match="63 bits"):
         counts.answers(Dense([[2**61, 2**61]]))
-
-
-def test_entries_that_are_no_integers_are_refused():
-    counts = count_cells(np.array([[0], [1]]), np.array([0, 0]), (2,), 1)
     with pytest.raises(ValueError, match="round"):
         counts.answers(Dense([[0.5, 1.0]]))
-
-
-def test_other_domains_are_refused():
-    counts = count_cells(np.array([[0], [1]]), np.array([0, 0]), (2,), 1)
     with pytest.raises(ValueError, match=r"3 columns.*expected 2"):
         counts.answers(Identity(3))
 
