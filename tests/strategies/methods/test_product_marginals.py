@@ -342,13 +342,3 @@ def test_census_like_counts() -> None:
         assert strategy.loss < workload.sensitivity(norm) ** 2 * workload.shape[0]
         assert strategy.loss < float(workload.row_squares().sum())
         assert strategy.lower_bound <= strategy.loss
-
-
-def test_a_product_is_never_above_the_product_of_its_factors_alone() -> None:
-    """With the same seed and time, whatever the randomness of the searches."""
-    factors = [examples.prefix_sums(9), Identity(7), examples.prefix_sums(5)]
-    for seed in (0, 1):
-        asked = {"random_state": seed, "time_limit": 0.1}
-        alone = [select(factor, **asked).loss for factor in factors]
-        found = select(Kronecker(factors), **asked)
-        assert found.loss <= np.prod(alone) * (1 + 1e-9)

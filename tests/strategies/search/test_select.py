@@ -275,15 +275,6 @@ def test_memory_limit() -> None:
     assert "p_identity" not in {candidate.family for candidate in strategy.candidates}
 
 
-@pytest.mark.slow
-def test_domains_too_large_to_enumerate() -> None:
-    workload = paths((2,) * 30, 50, 0)
-    strategy = select(workload, time_limit=1.0, random_state=0)
-    assert strategy.loss < select(workload, method="identity").loss
-    assert 0 <= strategy.lower_bound <= strategy.loss
-    assert strategy.row_errors(workload).sum() == pytest.approx(strategy.loss, rel=1e-6)
-
-
 REFUSED: dict[str, tuple[dict[str, object], type[Exception], str]] = {
     "method": ({"method": "magic"}, ValueError, "expected 'auto' or one of .*identity"),
     "near a name": ({"method": "p_identit"}, ValueError, "Did you mean 'p_identity'"),
@@ -309,25 +300,6 @@ def test_refused_arguments(name: str) -> None:
     arguments, kind, message = REFUSED[name]
     with pytest.raises(kind, match=message):
         select(np.eye(2), **arguments)
-
-
-@pytest.mark.parametrize(
-    ("workload", "kind", "message"),
-    [
-        ([[np.nan, 1.0]], ValueError, "NaN"),
-        ([[np.inf, 1.0]], ValueError, "infinity"),
-        ([[1j]], TypeError, "complex"),
-        (np.zeros((2, 3)), ValueError, "all zeros"),
-        (np.ones((0, 3)), ValueError, "at least one row"),
-        (np.ones((3, 0)), ValueError, "one column"),
-        (np.ones(3), ValueError, "dimensions"),
-        (None, TypeError, "workload is of type NoneType"),
-        ("prefix", TypeError, "workload is of type str"),
-    ],
-)
-def test_refused_workloads(workload: object, kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind, match=message):
-        select(workload)
 
 
 def test_progress_is_imported_only_when_shown() -> None:
