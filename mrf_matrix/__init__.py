@@ -11,7 +11,7 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.base.checks import PrivacyLeakWarning as PrivacyLeakWarning
-    from mrf_matrix.base.file_format import FileFormat as FileFormat
+    from mrf_matrix.base.files import FileFormat as FileFormat
     from mrf_matrix.base.provenance import Provenance as Provenance
     from mrf_matrix.compilation.matrices import path_matrix as path_matrix
     from mrf_matrix.compilation.matrices import path_matrix_from_codes as path_matrix_from_codes

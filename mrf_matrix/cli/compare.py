@@ -11,7 +11,7 @@ from rich.table import Table
 
 from mrf_matrix import plotting
 from mrf_matrix.base.checks import MOST_REPEATS, whole_number
-from mrf_matrix.base.file_format import FileFormat
+from mrf_matrix.base.files import FileFormat
 from mrf_matrix.base.kinds import KINDS, TYPED
 from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors

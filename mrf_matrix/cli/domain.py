@@ -11,7 +11,7 @@ import click
 
 from mrf_matrix.base import escape_controls
 from mrf_matrix.base.fields import FieldError
-from mrf_matrix.base.file_format import FileFormat
+from mrf_matrix.base.files import FileFormat
 from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import to_option_words, user_errors
 from mrf_matrix.cli.paid_release import check_output

@@ -10,8 +10,7 @@ import click
 
 import mrf_matrix
 from mrf_matrix import study
-from mrf_matrix.base.file_format import FileFormat
-from mrf_matrix.base.files import hash_of
+from mrf_matrix.base.files import FileFormat, hash_of
 from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.paid_release import Rescue, check_output, rescue_on_error

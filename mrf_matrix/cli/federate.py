@@ -11,7 +11,7 @@ import numpy as np
 
 import mrf_matrix
 from mrf_matrix import federated, mechanisms, planning, study
-from mrf_matrix.base.file_format import FileFormat
+from mrf_matrix.base.files import FileFormat
 from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.paid_release import Rescue, check_output, rescue_on_error

@@ -9,8 +9,7 @@ import click
 
 import mrf_matrix
 from mrf_matrix import files, mechanisms, planning
-from mrf_matrix.base.file_format import FileFormat
-from mrf_matrix.base.files import hash_of
+from mrf_matrix.base.files import FileFormat, hash_of
 from mrf_matrix.base.work import progress_listener
 from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors

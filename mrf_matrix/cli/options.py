@@ -10,7 +10,7 @@ import click
 
 import mrf_matrix
 from mrf_matrix import streams
-from mrf_matrix.base.file_format import FileFormat
+from mrf_matrix.base.files import FileFormat
 from mrf_matrix.base.kinds import KINDS, TYPED, kind_of_arguments
 from mrf_matrix.cli.number_options import exact_number
 from mrf_matrix.datasets import load_dataset

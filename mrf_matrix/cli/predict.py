@@ -12,7 +12,7 @@ import click
 
 import mrf_matrix
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.file_format import PLAIN, FileFormat
+from mrf_matrix.base.files import PLAIN, FileFormat
 from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.paid_release import check_output

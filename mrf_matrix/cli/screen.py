@@ -29,7 +29,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 from mrf_matrix.base import escape_controls, whole_file
-from mrf_matrix.base.file_format import PLAIN, FileFormat
+from mrf_matrix.base.files import PLAIN, FileFormat
 from mrf_matrix.datasets.files import header_of, is_data_file
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.serialization import wide_columns

@@ -15,8 +15,14 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.checks import name_some
-from mrf_matrix.base.file_format import IN_WORDS, PLAIN, TAB_ENDINGS, FileFormat, separator_hint
-from mrf_matrix.base.files import open_regular
+from mrf_matrix.base.files import (
+    IN_WORDS,
+    PLAIN,
+    TAB_ENDINGS,
+    FileFormat,
+    open_regular,
+    separator_hint,
+)
 from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.attribute import MISSING_MARKS
 from mrf_matrix.domain.bins import number_in_text, numbers, value_array

@@ -5,7 +5,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Literal
 
-from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
+from mrf_matrix.base.files import PLAIN, FileFormat, checked_format
 from mrf_matrix.datasets.built_in import (
     BALANCE_SCALE,
     CAR_EVALUATION,

@@ -12,7 +12,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.base.checks import SEE_VALUES, short_repr
 from mrf_matrix.base.fields import FieldError, list_of
-from mrf_matrix.base.file_format import PLAIN, FileFormat
+from mrf_matrix.base.files import PLAIN, FileFormat
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
 from mrf_matrix.datasets.files import (
     PARQUET_ENDINGS,

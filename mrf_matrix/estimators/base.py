@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import mrf_matrix.reports as reports
 from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.file_format import PLAIN, FileFormat
+from mrf_matrix.base.files import PLAIN, FileFormat
 from mrf_matrix.base.work import keep_draws
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.columns import checked_table, plain_array

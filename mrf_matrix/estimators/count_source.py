@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mrf_matrix.base.checks import PrivateValue, short_repr
-from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
+from mrf_matrix.base.files import PLAIN, FileFormat, checked_format
 from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain, will_be_read_off
 from mrf_matrix.domain.attribute import coarser_codes

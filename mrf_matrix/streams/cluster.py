@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
+from mrf_matrix.base.files import PLAIN, FileFormat, checked_format
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.mechanisms import CellCounts, CellTally
 from mrf_matrix.mechanisms.tally import Table, merged_tables

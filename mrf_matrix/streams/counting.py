@@ -8,7 +8,7 @@ from typing import TypeGuard
 import numpy as np
 
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
+from mrf_matrix.base.files import PLAIN, FileFormat, checked_format
 from mrf_matrix.compilation import leaf_counts, path_matrix
 from mrf_matrix.domain import Domain, DomainError, as_domain
 from mrf_matrix.domain.columns import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mrf_matrix.base.file_format import PLAIN, FileFormat
+from mrf_matrix.base.files import PLAIN, FileFormat
 from mrf_matrix.datasets.files import (
     CSV_ENDINGS,
     LONGEST_RECORD,

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix.base.checks import MOST_REPEATS, one_word, whole_number
-from mrf_matrix.base.file_format import PLAIN, FileFormat
+from mrf_matrix.base.files import PLAIN, FileFormat
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.paper_forests import FederatedForestClassifier
