@@ -17,7 +17,8 @@ import numpy as np
 from mrf_matrix import mechanisms
 from mrf_matrix.estimators import prediction
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.kinds import labels, matrix, multinomial
+from mrf_matrix.kinds import matrix, multinomial
+from mrf_matrix.labels import questions
 from mrf_matrix.labels.draw import Exponential
 from mrf_matrix.mechanisms.budget import ZCDP
 from mrf_matrix.planning.auto.choices import Attribute, Enough, Rarity
@@ -172,8 +173,8 @@ class Watch:
         monkeypatch.setattr(few, "draw", self._asking(few.draw))
         choosing = self._choosing_a_place(plans.chosen_place)
         monkeypatch.setattr(plans, "chosen_place", choosing)
-        monkeypatch.setattr(labels, "draw_tree", self._drawing(labels.draw_tree))
-        monkeypatch.setattr(labels.Trees, "draw", self._growing(labels.Trees.draw))
+        monkeypatch.setattr(questions, "draw_tree", self._drawing(questions.draw_tree))
+        monkeypatch.setattr(questions.Trees, "draw", self._growing(questions.Trees.draw))
         for module in (prediction, matrix):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
         choosing = self._choosing(multinomial.private_labels, "trees")

@@ -137,20 +137,17 @@ def deferred_step(
 
     `plan`: of the whole budget.
     """
-    left = plan.budget
-    if not left.is_infinite:
-        left = left.of(left.exact - sum(one.budget.exact for one in choices))
+    left = budget_after(choices, plan.budget)
     used = sum(size > 1 for size in plan.domain.sizes)
     many = used if screening is None else len(screening.choices)
     return Deferred("what follows the choices", left, plan.neighboring, many)
 
 
-def budget_after_screening(screening: "Screening | None", budget: Budget) -> Budget:
-    """Return what is left of a budget after screening, exactly."""
-    if screening is None or budget.is_infinite:
+def budget_after(choices: Sequence[ResidualStep], budget: Budget) -> Budget:
+    """Return what choices leave of a budget, exactly."""
+    if budget.is_infinite:
         return budget
-    spent = sum((step.budget.exact for step in screening.steps), Fraction(0))
-    return budget.of(budget.exact - spent)
+    return budget.of(budget.exact - sum(one.budget.exact for one in choices))
 
 
 def plan_screening(

@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms.budget import checked_neighboring, claiming_budgets
 from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon
 from mrf_matrix.planning.auto.choices import (
     Screening,
-    budget_after_screening,
+    budget_after,
     deferred_step,
     plan_balance,
 )
@@ -154,14 +154,12 @@ class AutoPlan(StepTable):
     @property
     def budget_after_balance(self) -> Budget:
         """The budget after the choice of how rare the rarer class is, where it is made."""
-        if self.balance is None:
-            return self.share
-        return self.share.of(self.share.exact - self.balance.budget.exact)
+        return budget_after([] if self.balance is None else [self.balance], self.share)
 
     @property
     def rest(self) -> Budget:
         """The budget of the forest, after screening."""
-        return budget_after_screening(self.screening, self.share)
+        return budget_after(() if self.screening is None else self.screening.steps, self.share)
 
     @cached_property
     def forest(self) -> ForestPlan:

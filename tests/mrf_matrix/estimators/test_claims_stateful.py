@@ -37,8 +37,7 @@ from mrf_matrix.estimators import (
     PrivateNaiveBayesClassifier,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.kinds import labels
-from mrf_matrix.labels import label_plan
+from mrf_matrix.labels import label_plan, questions
 from mrf_matrix.labels.draw import weights
 from mrf_matrix.mechanisms.budget import ZCDP
 from mrf_matrix.planning.auto import auto_plan, pooled_plan, rules
@@ -274,7 +273,7 @@ def test_the_accountant_catches_labels_that_are_too_dear(
     def dearer(rate, largest):
         return weights(times * rate, largest)
 
-    monkeypatch.setattr(labels, "weights", dearer)
+    monkeypatch.setattr(questions, "weights", dearer)
     model = put(machine, kind, **changes)
     _, drawn = machine.at(0)
     assert len(drawn.choices) == 1, "a tree with its labels is one choice"

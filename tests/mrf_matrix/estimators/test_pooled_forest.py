@@ -18,6 +18,7 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.kinds import labels, tables
 from mrf_matrix.kinds.model import Model
+from mrf_matrix.labels import questions
 from mrf_matrix.mechanisms import BudgetError, PureDP, measure
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.planning.auto import pooled_plan
@@ -100,8 +101,8 @@ BEFORE = {
     "the tables' plan": (pooled_plan, "tables_plan"),
     "whether both fit": (plan_fit, "check_before_release"),
     "the records": (plan_fit, "hold_data"),
-    "the tree's counts": (labels, "joint_counts"),
-    "the tree's weights": (labels, "check_private_allocation"),
+    "the tree's counts": (questions, "joint_counts"),
+    "the tree's weights": (questions, "check_private_allocation"),
 }
 
 
@@ -117,7 +118,7 @@ def test_nothing_is_paid_or_drawn_where_either_part_fails_beforehand(what, monke
     model = pooled(ledger=ledger)
     with monkeypatch.context() as patched:
         patched.setattr(*BEFORE[what], fails)
-        patched.setattr(labels, "draw_tree", never)
+        patched.setattr(questions, "draw_tree", never)
         with pytest.raises(MemoryError):
             model.fit(X, Y)
     assert not ledger.charges
@@ -134,9 +135,9 @@ def the_tables(mechanism, *args, **keywords):
 
 
 LOST = {
-    "the tree's weights": (labels, "weights", 0, False),
-    "the draw": (labels, "draw_tree", 0, False),
-    "counts of its cells": (labels.TreeCells, "counts", 1, True),
+    "the tree's weights": (questions, "weights", 0, False),
+    "the draw": (questions, "draw_tree", 0, False),
+    "counts of its cells": (questions.TreeCells, "counts", 1, True),
     "what the tree tells": (labels, "label_posterior", 2, True),
     "noise of the tables": (curators, "measure", 2, False),
     "what tables tell": (tables, "product_posterior", 3, True),

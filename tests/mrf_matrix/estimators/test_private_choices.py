@@ -22,7 +22,7 @@ from mrf_matrix.planning.auto.choices import (
     Enough,
     Rarity,
     balance_scores,
-    budget_after_screening,
+    budget_after,
     even_records,
     plan_screening,
 )
@@ -354,7 +354,7 @@ def test_choices_and_the_rest_add_up_to_the_whole(budget, k, d):
     plan = plan_screening(
         domain, budget, n_records=400 * (5 if k == 2 else 1), neighboring="add_remove"
     )
-    rest = budget_after_screening(plan, budget)
+    rest = budget_after(plan.steps, budget)
     assert sum((step.budget.exact for step in plan.steps), rest.exact) == budget.exact
     assert (plan.enough is None) == (k > 2)
 
