@@ -20,7 +20,7 @@ from mrf_matrix.plotting.style import (
 )
 from mrf_matrix.study import Comparison
 from mrf_matrix.study.calibration import METRICS, PERCENT, Reliability, reliability
-from mrf_matrix.study.effects import Effect, HasPosterior, Name, effect, importance
+from mrf_matrix.study.effects import Effect, ModelVotes, Name, effect, importance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,7 @@ class EffectDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: HasPosterior,
+        estimator: ModelVotes,
         attributes: str | Sequence[str],
         *,
         classes: tuple[Hashable, Hashable] | None = None,
@@ -159,7 +159,7 @@ class StrengthDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: HasPosterior,
+        estimator: ModelVotes,
         *,
         classes: tuple[Hashable, Hashable] | None = None,
         ax: "Axes | None" = None,

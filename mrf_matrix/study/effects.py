@@ -6,39 +6,21 @@ read but those that a caller asks about.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mrf_matrix.base.arrays import Array, Codes, Values
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import short_repr
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import Records
+from mrf_matrix.estimators.model_face import ModelVotes as ModelVotes
 from mrf_matrix.forests.ensembles import attribute_positions
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior
 from mrf_matrix.posterior.effects import AnyPosterior, Term, constant, contributions, terms
 from mrf_matrix.posterior.whole_effects import EffectBand, effect_of
 
 Name = str | tuple[str, ...]
-
-
-class HasPosterior(Protocol):
-    """A fitted private, posterior, residual or pooled forest, a tree of labels, or one read."""
-
-    @property
-    def posterior_(self) -> AnyPosterior:
-        """What the release says of classes."""
-
-    @property
-    def domain_(self) -> Domain:
-        """The public domain."""
-
-    @property
-    def classes_(self) -> Values:
-        """The classes."""
-
-    def _codes(self, X: Records) -> Codes: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +55,7 @@ class Effect(EffectBand):
 
 
 def effect(
-    model: HasPosterior,
+    model: ModelVotes,
     attributes: str | Sequence[str],
     *,
     classes: tuple[Hashable, Hashable] | None = None,
@@ -137,7 +119,7 @@ def effect(
 
 
 def explained(
-    model: HasPosterior, X: Records, *, classes: tuple[Hashable, Hashable] | None = None
+    model: ModelVotes, X: Records, *, classes: tuple[Hashable, Hashable] | None = None
 ) -> tuple[list[Name], Array]:
     """Return what each term adds to the log odds of records, and its names; the constant first.
 
@@ -166,7 +148,7 @@ def explained(
 
 
 def importance(
-    model: HasPosterior, *, classes: tuple[Hashable, Hashable] | None = None
+    model: ModelVotes, *, classes: tuple[Hashable, Hashable] | None = None
 ) -> dict[Name, float]:
     """Return how far each term moves the log odds of records, root mean square, largest first.
 
@@ -186,7 +168,7 @@ def importance(
     return dict(sorted(sizes.items(), key=lambda one: -one[1]))
 
 
-def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
+def _posterior_of(model: ModelVotes) -> tuple[AnyPosterior, Domain]:
     check_is_fitted(model)
     if not hasattr(model, "posterior_"):
         raise TypeError(
@@ -197,7 +179,7 @@ def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
     return model.posterior_, model.domain_
 
 
-def _class_pair(model: HasPosterior, asked: tuple[Hashable, Hashable] | None) -> tuple[int, int]:
+def _class_pair(model: ModelVotes, asked: tuple[Hashable, Hashable] | None) -> tuple[int, int]:
     known, sorted_ = list(model.domain_.classes), model.classes_.tolist()
     given = (sorted_[-1], sorted_[0]) if asked is None else asked
     found = [known.index(name) for name in given if name in known] if _is_pair(given) else []

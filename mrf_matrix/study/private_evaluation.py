@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Seed, Values
+from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.work import keep_draws
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import Records
+from mrf_matrix.estimators.base import BaseForestClassifier
 from mrf_matrix.estimators.prediction import PrivatePredictionClassifier
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -36,16 +38,6 @@ from strategies.operators import Identity
 
 LABELS = METRICS | {"recall": "recall of {}", "precision": "precision of {}"}
 UNSEEN = "too few records for this noise"
-
-
-class Classifier(Protocol):
-    """A fitted classifier of ours, which says probabilities record by record."""
-
-    domain_: Domain
-    classes_: Values
-
-    def predict_proba(self, X: object) -> Array:
-        """Return probabilities of shape (b, k)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,7 +138,7 @@ class PrivateEvaluation(RowDisplay):
 
 
 def evaluate(
-    model: Classifier,
+    model: BaseForestClassifier,
     X: object,
     y: object,
     *,
@@ -262,7 +254,7 @@ def evaluation_budget(
     return min(made, key=lambda one: one.law.variance).budget
 
 
-def _domain_of(model: Classifier) -> Domain:
+def _domain_of(model: BaseForestClassifier) -> Domain:
     if isinstance(model, PrivatePredictionClassifier):
         raise TypeError(
             f"model is a {type(model).__name__}, which takes its queries for public and spends "
@@ -283,7 +275,7 @@ def _domain_of(model: Classifier) -> Domain:
 class GradedRecords:
     """Records by bin of predicted probability and by class: one record is in one cell."""
 
-    model: Classifier
+    model: BaseForestClassifier
     grid: ProbabilityGrid
     kind: ClassVar[str] = StrategyStep.kind
     n_cells: ClassVar[int] = 0  # the step knows its strategy
@@ -296,7 +288,7 @@ class GradedRecords:
     def n_columns(self) -> int:
         return self.grid.n_classes
 
-    def counts(self, data: tuple[object, object]) -> CellCounts:
+    def counts(self, data: tuple[Records, object]) -> CellCounts:
         X, y = data
         domain, classes = self.model.domain_, self.model.classes_
         places = np.searchsorted(classes, np.asarray(domain.classes))
