@@ -45,6 +45,10 @@ def found(name: str, workload: object, norm: str = "l1", **options: object) -> S
 # Laws -----------------------------------------------------------------------------------------
 
 
+AGAIN = ("prefix sums", "marginals", "trees", "prediction", "both ways", "low rank")
+"""Workloads of which a family is asked twice: each family serves one of them."""
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("kind", WORKLOADS)
 def test_what_a_family_finds_is_what_it_says(kind: str, name: str) -> None:
@@ -65,7 +69,7 @@ def test_what_a_family_finds_is_what_it_says(kind: str, name: str) -> None:
         assert one.sensitivity == pytest.approx(columns.max(), rel=1e-9)
         assert one.row_errors(workload).sum() == pytest.approx(one.loss, rel=1e-6)
         assert 0 < one.lower_bound <= one.loss * (1 + 1e-9)
-        if norm == "l1" or "l1" not in FAMILIES[name].norms:
+        if kind in AGAIN and (norm == "l1" or "l1" not in FAMILIES[name].norms):
             again = found(name, workload, norm)
             assert again is not None
             assert np.array_equal(again.matrix.to_dense(), matrix)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from command_line import commands, run
 from scipy import stats
-from sklearn.base import clone
 
 import strategies
 from mrf_matrix import (
@@ -226,10 +225,6 @@ def test_batches_claim_what_they_have_cost_so_far():
     assert CLAIM in said[1]
     half = Fraction(said[0].split("epsilon=")[1].split(",")[0])
     assert Fraction(1, 2) < half < 1  # ρ adds, ε does not
-
-
-def test_clones_ask_for_the_same():
-    assert clone(made("matrix")).get_params()["delta"] == DELTA
 
 
 @pytest.mark.parametrize(("n_trees", "best"), [(4, 0), (24, DELTA)])

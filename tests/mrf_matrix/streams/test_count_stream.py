@@ -20,7 +20,6 @@ from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
-    PrivacyLedger,
     RandomTrees,
     load_dataset,
 )
@@ -32,7 +31,6 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.mechanisms import (
-    BudgetError,
     CellTally,
     PrivateDataError,
     PureDP,
@@ -284,13 +282,7 @@ def test_leaf_counts_serve_a_domain_without_cells():
         PosteriorForestClassifier(domain, blocks=blocks[:2]).fit_counts(leaves)
 
 
-def test_a_budget_that_cannot_pay_refuses_before_a_batch_is_read():
-    ledger = PrivacyLedger(epsilon=0.5)
-    model = PosteriorForestClassifier(DOMAIN, ledger=ledger)
-    batches = iter([MONKS_FRAME])
-    with pytest.raises(BudgetError):
-        model.fit_stream(batches)
-    assert next(batches) is MONKS_FRAME
+def test_a_stream_without_records_or_a_public_domain_is_refused():
     with pytest.raises(ValueError, match="hold no record"):
         PosteriorForestClassifier(DOMAIN).fit_stream([MONKS_FRAME[:0]])
     with pytest.raises(ValueError, match="public before any record is read"):

@@ -231,16 +231,6 @@ def test_planning_takes_no_data():
         plan(np.zeros((5, 2)), epsilon=1)
 
 
-def test_at_another_budget_is_the_same_design():
-    made = plan(DOMAIN, epsilon=1, strategy="identity", **SMALL)
-    there = plan(DOMAIN, epsilon=0.25, strategy="identity", **SMALL)
-    assert made.at(epsilon=0.25).row_variances == pytest.approx(there.row_variances)
-    assert made.at(epsilon=float("inf")).total == 0
-    assert made.at(epsilon=float("inf")).flip_probabilities(margin=1, rows=[0]).tolist() == [0.0]
-    with pytest.raises(ValueError, match="kind"):
-        made.at(rho=1)
-
-
 def test_records_add_signal_to_noise():
     made = plan(DOMAIN, epsilon=1, strategy="identity", n_records=720, **SMALL)
     trees = made.forest.leaf_tree
