@@ -1,15 +1,20 @@
-"""Fits by a plan: a curator takes its steps, and the model is what they imply."""
+"""Fits by a plan, whose steps a curator takes, and the forest of DP batch training that does so.
+
+The model is what the steps imply. Other kinds of model are fitted likewise, see `private_kinds`.
+"""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial, singledispatch
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import checked_n_records, one_word, structure_generator
 from mrf_matrix.base.provenance import NOTHING, Provenance, parts_of
 from mrf_matrix.base.work import tell
 from mrf_matrix.domain import (
@@ -21,27 +26,25 @@ from mrf_matrix.domain import (
 )
 from mrf_matrix.estimators.base import commit_on_success
 from mrf_matrix.estimators.model_face import ModelVotes
-from mrf_matrix.estimators.parameters import Records, ReleaseParameters
-from mrf_matrix.estimators.record_source import (
-    DataCapabilities,
-    EncodedRecords,
-    PrivateData,
-    RecordSource,
-    hold_data,
+from mrf_matrix.estimators.parameters import (
+    ForestParameters,
+    Records,
+    ReleaseParameters,
+    parameters,
 )
+from mrf_matrix.estimators.record_source import PrivateData, RecordSource, asked_data
 from mrf_matrix.forests import Forest
+from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan, matrix_plan
 from mrf_matrix.kinds.model import Kind, Model
-from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.ledger.payers import BudgetRequest, budget_request, noise_stream, pay
 from mrf_matrix.planning.auto.plan import claim_of, plan_of_claim
-from mrf_matrix.planning.auto.pooled_plan import PooledPlan
 from mrf_matrix.planning.plans.cost import SIGNAL_CHECK, check_cost, peak_bytes, release_seconds
-from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.release.curator import Live
-from mrf_matrix.release.plan import Transcript, needs_records
+from mrf_matrix.release.plan import Transcript
 from mrf_matrix.release.replay import PartyReleases
-from mrf_matrix.residual import ResidualPlan
+from mrf_matrix.voting.voting import SHRINKAGES, ReleasedEnsemble
+from strategies import Strategy
 from strategies.operators.base.arrays import readable_bytes
 
 if TYPE_CHECKING:
@@ -250,9 +253,6 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
         return plan
 
 
-# What a plan asks of data, before anything is spent -----------------------------------------------
-
-
 def check_before_release(plan: object, time_limit: float = 0.0) -> None:
     """Say what a fit takes, weigh its plan where that is asked, refuse what would not fit or end.
 
@@ -271,53 +271,137 @@ def check_before_release(plan: object, time_limit: float = 0.0) -> None:
     check_cost(plan, time_limit)
 
 
-def only_leaves(plan: Plan) -> Forest | None:
-    """Return the forest over the whole domain whose leaves are all that is measured, if any."""
-    first = plan.parts[0]
-    whole = first.ensemble.features == tuple(range(plan.domain.n_attributes))
-    by_themselves = not plan.kind.chooses_strategies and not plan.kind.is_disjoint
-    return first.forest if len(plan.parts) == 1 and whole and by_themselves else None
+# Algorithms 1 and 3 -------------------------------------------------------------------------------
 
 
-@singledispatch
-def asked_data(plan: Any, given: PrivateData) -> Any:
-    """Return what the questions of a plan are asked of: **private**; nothing is spent by it.
+@parameters
+class MatrixForestClassifier(ForestParameters, FitsByPlan):
+    """Random forest whose leaf values are released once by the matrix mechanism.
 
-    Of a plan of one's own the table of all attributes, where records are counted as they pass.
+    The forest's structure is drawn from the public domain alone. Its decision-path matrix ``T``
+    is the workload; a strategy ``A`` is selected without data, the private records are measured
+    once, and the leaf values are ``C̃ = T A⁺ (A D + noise)`` (Algorithm 1 of Tajima, Wu and
+    Houmansadr, AAAI 2025). Prediction is post-processing: it costs no budget, however often.
 
-    Raises TypeError, ValueError if the data cannot serve it.
+    Parameters
+    ----------
+    allocation : {"matrix", "per_tree", "disjoint", "uniform_levels", "geometric_levels", \
+"optimal_levels"}
+        "matrix": this library's mechanism; "per_tree": Laplace (Gaussian) noise on each tree's
+        leaves; "disjoint": each record trains one tree only, drawn by its own coin; the others:
+        all nodes of the trees, with the literature's weights for each level.
+    optimise_for : {"auto", "leaves", "votes"}
+        What strategies make small: the error of the leaves, or of the weight votes of all cells
+        (up to 4096), which serves binary splits with ``voting="weight"`` better. "auto": under ρ
+        the paths themselves, the optimum of all votes, and under ε the leaves; see
+        :doc:`/objectives`.
+    voting : {"hard", "weight", "product", "shares", "posterior"}
+        "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
+        The others know the noise or multiply, see `mrf_matrix.voting.voting`.
+        After `fit` another one costs nothing: see `voted_by`.
+    shrinkage : {"none", "votes", "leaves"}
+        Shrinks leaves toward their ancestors before they vote, see `shrink_leaves`: as far as
+        votes of all trees need, or each leaf on its own.
+    n_records : int
+        The number of records, where it is public: kept with the plan. Never read off the records.
+    random_state : int, RandomState or None
+        Seed of the public structure. The coins of "disjoint" follow it with research noise only;
+        a private release throws fresh ones.
+
+    Attributes
+    ----------
+    plan_ : Plan
+        What was measured, decided without data: the plan that `plan` gives for the same arguments.
+    ensembles_ : tuple of ReleasedEnsemble
+        Attributes, forest, strategy, release and leaf values of each ensemble: all that was
+        learned from the records.
+    releases_ : tuple of Release
+        The noisy measurements, one for each ensemble; kept also where the fit fails after them.
+    forest_, strategy_, release_, leaf_values_, leaf_variances_
+        Those of the only ensemble, where there is one.
+
+    Notes
+    -----
+    The expected squared error of the leaf values is ``c(ε) ‖A‖₁² ‖T A⁺‖²_F`` per class, with c
+    the variance of the discrete noise at unit scale (about ``2/ε²``); see `expected_error`.
+    With q ensembles each has its share of the budget, ε/q unless told otherwise, and the claims
+    add up to ε (sequential composition). Fitting twice spends the budget twice.
+
+    Examples
+    --------
+    >>> from mrf_matrix import load_dataset
+    >>> from mrf_matrix.estimators import MatrixForestClassifier
+    >>> car = load_dataset("car")
+    >>> forest = MatrixForestClassifier(
+    ...     car.domain, epsilon=1.0, n_trees=16, max_depth=3, strategy="identity", random_state=0
+    ... )
+    >>> forest.fit(car.X, car.y).predict(car.X).shape
+    (1728,)
+    >>> forest.privacy_report_.noise
+    'exact'
     """
-    return given.tables([tuple(range(plan.domain.n_attributes))])
 
+    allocation: str = "matrix"
+    optimise_for: str = "auto"
+    voting: str = "hard"
+    shrinkage: str = "none"
+    n_records: int | None = None
+    _kind: ClassVar[Kind] = MATRIX
 
-@asked_data.register
-def _(plan: LabelPlan, given: PrivateData) -> Any:
-    return given.tables([plan.attributes])
+    def _plan(self, domain: Domain) -> MatrixPlan:
+        return matrix_plan(
+            domain,
+            self._design(),
+            self._measurement_spec(self._budget),
+            structure_generator(self.random_state),
+            n_records=checked_n_records(self.n_records),
+            noise=self.noise,
+            allocation=self.allocation,
+            voting=self.voting,
+            shrinkage=one_word("shrinkage", self.shrinkage, SHRINKAGES),
+        )
 
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+        budget_request(self, self._budget).check()  # before strategies are searched
+        return super()._fit(bring)
 
-@asked_data.register
-def _(plan: ResidualPlan, given: PrivateData) -> Any:
-    given.check_records("a residual forest")
-    found = given.tables([])
-    if not isinstance(found, EncodedRecords):
-        raise needs_records("a residual forest")
-    return found
+    def _plan_data(self, given: PrivateData, plan: MatrixPlan) -> Any:
+        """Return what the plan is asked of, once its release would fit: **private**."""
+        if plan.kind.is_disjoint:
+            given.check_records(f"{type(self).__name__} with allocation={plan.allocation!r}")
+        check_before_release(plan, self.time_limit)
+        return asked_data(plan, given)
 
+    @property
+    def forest_(self) -> Forest:
+        """Structure of the only ensemble's forest."""
+        return self._only("forest_").forest
 
-@asked_data.register
-def _(plan: Plan, given: PrivateData) -> Any:
-    found = given.tables([part.ensemble.features for part in plan.parts], only_leaves(plan))
-    for part in plan.parts:
-        found.check(part.mechanism.rounded.matrix)
-    return found
+    @property
+    def strategy_(self) -> Strategy | None:
+        """Strategy of the only ensemble; None for the baselines."""
+        return self._only("strategy_").strategy
 
+    @property
+    def release_(self) -> Release:
+        """Noisy measurement of the only ensemble."""
+        return self._only("release_").release
 
-@asked_data.register
-def _(plan: PooledPlan, given: PrivateData) -> Any:
-    records = isinstance(plan.tables, ResidualPlan)
-    if records and not DataCapabilities.of(given, plan.n_records).records:
-        raise needs_records("a tree beside residuals, without a public n_records that fits,")
-    found = hold_data(given, records=records)
-    if not records:  # what may fail of the tables fails before the tree is paid for
-        found.cells(tuple(range(plan.domain.n_attributes)))
-    return found
+    @property
+    def leaf_values_(self) -> Array:
+        """Noisy class counts of the only ensemble's leaves, in the order of `classes_`, (o, k)."""
+        return self._model.sort_columns(self._only("leaf_values_").leaf_values)
+
+    @property
+    def leaf_variances_(self) -> Array:
+        """Noise variance of the only ensemble's leaf values, known without data, shape (o,)."""
+        return self._only("leaf_variances_").leaf_variances
+
+    def _only(self, name: str) -> ReleasedEnsemble:
+        ensembles: tuple[ReleasedEnsemble, ...] = getattr(self, "ensembles_", ())
+        if len(ensembles) != 1:
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}: it is not fitted, or has several "
+                f"ensembles. Look at each of ensembles_."
+            )
+        return ensembles[0]

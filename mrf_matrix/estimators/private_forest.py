@@ -9,7 +9,7 @@ from mrf_matrix.base.checks import checked_n_records, one_word
 from mrf_matrix.base.work import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.parameters import RandomState, parameters
-from mrf_matrix.estimators.plan_fit import FitsByPlan, asked_data, check_before_release
+from mrf_matrix.estimators.plan_fit import FitsByPlan, check_before_release
 from mrf_matrix.estimators.private_kinds import (
     LabelTreeClassifier,
     PooledForestClassifier,
@@ -21,6 +21,7 @@ from mrf_matrix.estimators.record_source import (
     DataCapabilities,
     EncodedRecords,
     PrivateData,
+    asked_data,
     hold_data,
 )
 from mrf_matrix.kinds.model import Kind

@@ -8,6 +8,7 @@ private: it exists for public data and for scikit-learn's own checks, and warns.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import singledispatch
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -27,12 +28,16 @@ from mrf_matrix.estimators.parameters import Records
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.forests.forest import seen_columns
+from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import CellCounts, count_cells
 from mrf_matrix.mechanisms.counts import check_private_allocation
 from mrf_matrix.mechanisms.selection import Bits
+from mrf_matrix.planning.auto.pooled_plan import PooledPlan
 from mrf_matrix.planning.plans.baselines import one_leaf_each
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import Features, TableSource
 from mrf_matrix.release.plan import needs_records
+from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.streams.counting import code_blocks
 from strategies.operators import Operator
 
@@ -270,6 +275,64 @@ def _read(data: StreamSource) -> EncodedRecords:
     columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
     codes = np.stack(columns[:-1], axis=1)
     return EncodedRecords(data.domain, codes, columns[-1])
+
+
+# What a plan asks of data, before anything is spent -----------------------------------------------
+
+
+def only_leaves(plan: Plan) -> Forest | None:
+    """Return the forest over the whole domain whose leaves are all that is measured, if any."""
+    first = plan.parts[0]
+    whole = first.ensemble.features == tuple(range(plan.domain.n_attributes))
+    by_themselves = not plan.kind.chooses_strategies and not plan.kind.is_disjoint
+    return first.forest if len(plan.parts) == 1 and whole and by_themselves else None
+
+
+@singledispatch
+def asked_data(plan: Any, given: PrivateData) -> Any:
+    """Return what the questions of a plan are asked of: **private**; nothing is spent by it.
+
+    Of a plan of one's own the table of all attributes, where records are counted as they pass.
+
+    Raises TypeError, ValueError if the data cannot serve it.
+    """
+    return given.tables([tuple(range(plan.domain.n_attributes))])
+
+
+@asked_data.register
+def _(plan: LabelPlan, given: PrivateData) -> Any:
+    return given.tables([plan.attributes])
+
+
+@asked_data.register
+def _(plan: ResidualPlan, given: PrivateData) -> Any:
+    given.check_records("a residual forest")
+    found = given.tables([])
+    if not isinstance(found, EncodedRecords):
+        raise needs_records("a residual forest")
+    return found
+
+
+@asked_data.register
+def _(plan: Plan, given: PrivateData) -> Any:
+    found = given.tables([part.ensemble.features for part in plan.parts], only_leaves(plan))
+    for part in plan.parts:
+        found.check(part.mechanism.rounded.matrix)
+    return found
+
+
+@asked_data.register
+def _(plan: PooledPlan, given: PrivateData) -> Any:
+    records = isinstance(plan.tables, ResidualPlan)
+    if records and not DataCapabilities.of(given, plan.n_records).records:
+        raise needs_records("a tree beside residuals, without a public n_records that fits,")
+    found = hold_data(given, records=records)
+    if not records:  # what may fail of the tables fails before the tree is paid for
+        found.cells(tuple(range(plan.domain.n_attributes)))
+    return found
+
+
+# Records that are public --------------------------------------------------------------------------
 
 
 T = TypeVar("T")

@@ -15,6 +15,7 @@ from mrf_matrix.estimators import (
     PooledForestClassifier,
     PosteriorForestClassifier,
     plan_fit,
+    record_source,
 )
 from mrf_matrix.kinds import labels, tables
 from mrf_matrix.kinds.model import Model
@@ -100,7 +101,7 @@ BEFORE = {
     "the tree's plan": (pooled_plan, "label_plan"),
     "the tables' plan": (pooled_plan, "tables_plan"),
     "whether both fit": (plan_fit, "check_before_release"),
-    "the records": (plan_fit, "hold_data"),
+    "the records": (record_source, "hold_data"),
     "the tree's counts": (questions, "joint_counts"),
     "the tree's weights": (questions, "check_private_allocation"),
 }
