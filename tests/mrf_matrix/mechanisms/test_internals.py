@@ -52,7 +52,8 @@ from mrf_matrix.mechanisms.ledger.filter_state import (
     root_below,
 )
 from mrf_matrix.mechanisms.ledger.rules import describe_charges
-from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
+from mrf_matrix.mechanisms.measurement.least_squares import _FACTORS, estimated_cells
+from mrf_matrix.mechanisms.noise import _measurement
 from mrf_matrix.mechanisms.rounding import check_entries, entry_bound
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.mechanisms.shared_noise import (
@@ -73,8 +74,6 @@ from strategies.operators import (
 
 def test_opendp_confirms_the_privacy_of_the_scales():
     """OpenDP's own privacy map, in its own arithmetic, gives at most the budget."""
-    from mrf_matrix.mechanisms.noise import _measurement
-
     for epsilon in (Fraction(1, 10), Fraction(1, 3), Fraction(7, 5)):
         laplace = DiscreteLaplace.calibrated(3, 1, epsilon)
         claimed = _measurement(float(laplace.scale), "laplace").map(3)
@@ -445,8 +444,6 @@ RNG = np.random.default_rng(4)
 def test_factors_are_kept_between_releases():
     strategy = Dense(RNG.normal(size=(30, 6)))
     first = estimated_cells(strategy, np.ones((30, 1)))
-    from mrf_matrix.mechanisms.measurement.least_squares import _FACTORS
-
     kept = _FACTORS[strategy]
     assert np.array_equal(estimated_cells(strategy, np.ones((30, 1))), first)
     assert _FACTORS[strategy] is kept

@@ -15,6 +15,9 @@ from mrf_matrix import (
     PrivacyLedger,
     SubsampleAggregateClassifier,
     load_dataset,
+    path_matrix,
+    prediction_workload,
+    query_matrix,
 )
 from mrf_matrix.mechanisms import BudgetError, PrivateDataError, PureDP
 from strategies.operators import RowScaled
@@ -144,8 +147,6 @@ def asked(plan):
 
 
 def answering_workload(forest, queries):
-    from mrf_matrix import path_matrix, prediction_workload, query_matrix
-
     return prediction_workload(path_matrix(forest), query_matrix(queries, forest.domain)).to_dense()
 
 
