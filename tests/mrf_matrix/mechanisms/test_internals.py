@@ -18,12 +18,7 @@ from hypothesis import strategies as st
 from noise_laws import TwoDraws, delta_of
 from scipy import stats
 
-from mrf_matrix import (
-    Domain,
-    PrivateNaiveBayesClassifier,
-    Provenance,
-    privacy_ledger,
-)
+from mrf_matrix import Domain, PrivateNaiveBayesClassifier, Provenance, privacy_ledger
 from mrf_matrix.domain.columns import Column
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.estimators.constructors import claim_parameters
@@ -63,13 +58,7 @@ from mrf_matrix.mechanisms.shared_noise import (
     whole_root,
 )
 from mrf_matrix.mechanisms.statement import compose_budgets
-from strategies.operators import (
-    Dense,
-    Grouping,
-    Identity,
-    Kronecker,
-    Product,
-)
+from strategies.operators import Dense, Grouping, Identity, Kronecker, Product
 
 
 def test_opendp_confirms_the_privacy_of_the_scales():

@@ -14,7 +14,6 @@ from mrf_matrix import (
     Domain,
     PrivacyLedger,
     SubsampleAggregateClassifier,
-    load_dataset,
     path_matrix,
     prediction_workload,
     query_matrix,
@@ -24,11 +23,6 @@ from strategies.operators import RowScaled
 
 INFINITE = float("inf")
 SMALL = Domain.from_sizes([3, 2, 4], n_classes=3)
-
-
-@pytest.fixture(scope="module")
-def car():
-    return load_dataset("car")
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 import strategies
-from mrf_matrix import (
-    Domain,
-    Provenance,
-    RandomTrees,
-)
+from mrf_matrix import Domain, Provenance, RandomTrees
 from mrf_matrix.forests import LearnedStructureError, MultinomialTrees
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure, reconstruct
 from mrf_matrix.planning import Plan, PlanPart, plan
