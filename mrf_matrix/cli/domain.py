@@ -208,7 +208,6 @@ def _ask(question: str, default: str | None = None, *, show_default: bool = True
 
 
 def _ask_attribute(name: str) -> Any:
-
     while True:
         try:
             found = attribute_from_words(name, _ask(name))

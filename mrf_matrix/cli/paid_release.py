@@ -125,7 +125,6 @@ class Rescue:
             self._drawn.append(place)
 
     def _write_draw(self, value: Any, number: int) -> Path | None:
-
         if not isinstance(value, mechanisms.Release):
             like = self.output.with_name(f"{self.output.stem[:30]}-choices.json")
             return self.write_elsewhere(lambda path: write_text(json_text(value), path), like)

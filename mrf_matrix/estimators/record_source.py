@@ -89,7 +89,6 @@ class EncodedRecords(PrivateValue):
     def cells(self, features: Features) -> CellCounts:
         """Count the records in the cells of some attributes; those asked for last are kept."""
         sizes = tuple(self.domain.sizes[i] for i in features)
-
         asked, last = self.kept.get(CellCounts, (None, None))
         if asked != tuple(features):
             last = count_cells(self._seen_codes(features), self.labels, sizes, self.n_classes)
