@@ -12,6 +12,7 @@ so that the impurity decrease of a split (equation 4 of Bai et al. 2021) is ::
     I = (purity(left) + purity(right) - purity(node)) / n
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isnan, sqrt
 from typing import Any, Literal, Protocol, get_args
@@ -274,6 +275,8 @@ class Growth:
     cut: CutRule = GREEDY  # how it picks
     stopping: Stopping = field(default_factory=Stopping)
     impurity: Impurity = field(default_factory=Impurity)
+    # from a `Search` for cuts and a generator, a search among fewer of them
+    narrow: Callable[[Any, np.random.Generator], Any] | None = None
     source: str = "grown trees"  # the forest's name, in words
 
     @property

@@ -194,6 +194,8 @@ def _split_chunk(
     uniform = generator.random((3, n))
     least = growth.stopping.min_points if growth.stopping.rule == "sides" else 1
     search = Search(records, items, least)
+    if growth.narrow is not None:
+        search = growth.narrow(search, generator)
     row = choose_rows(search.best_scores(subsets), b1, uniform[0])
     if subsets is None:
         return _cut_chosen(search, row, b2, uniform[1])
