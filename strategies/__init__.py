@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from strategies import examples
+from strategies.methods import families
 from strategies.methods.common_refinement import common_refinement
 from strategies.methods.family import Family, Progress, Search, identity
 from strategies.methods.few_rows import p_identity, row_space
@@ -29,7 +30,6 @@ from strategies.methods.marginals.gaussian_unions import (
 from strategies.methods.marginals.marginals import marginals, residual_marginals
 from strategies.methods.marginals.product_marginals import product_marginals
 from strategies.methods.ordered_cells import boxes, ordered_cells
-from strategies.methods.registry import families
 from strategies.methods.streams import prefix_factorisation, toeplitz
 from strategies.methods.trees import levels, tree, wavelet
 from strategies.methods.weighted_rows import weighted_rows, workload_itself

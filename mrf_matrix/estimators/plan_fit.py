@@ -40,9 +40,8 @@ from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.ledger.payers import BudgetRequest, budget_request, noise_stream, pay
 from mrf_matrix.planning.auto.plan import claim_of, plan_of_claim
 from mrf_matrix.planning.plans.cost import SIGNAL_CHECK, check_cost, peak_bytes, release_seconds
-from mrf_matrix.release.curator import Live
+from mrf_matrix.release.curator import Live, PartyReleases
 from mrf_matrix.release.plan import Transcript
-from mrf_matrix.release.replay import PartyReleases
 from mrf_matrix.voting.voting import SHRINKAGES, ReleasedEnsemble
 from strategies import Strategy
 from strategies.operators.base.arrays import readable_bytes

@@ -5,6 +5,7 @@ curator without data then takes its steps again with what was told. Of the repor
 the notes alone are stored. That noise was drawn remains the writer's word.
 """
 
+from collections import deque
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -23,7 +24,9 @@ from mrf_matrix.base.fields import (
     object_of,
     part_of,
     versioned_object,
+    whole_numbers,
 )
+from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.files.container import (
@@ -33,7 +36,7 @@ from mrf_matrix.files.container import (
     ModelFileError,
     write_container,
 )
-from mrf_matrix.files.release_record import check_covered
+from mrf_matrix.files.release_files import check_covered
 from mrf_matrix.kinds.labels import LABELS, POOL
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan
 from mrf_matrix.kinds.model import Kind, Model
@@ -41,10 +44,19 @@ from mrf_matrix.kinds.multinomial import MULTINOMIAL
 from mrf_matrix.kinds.private import PRIVATE
 from mrf_matrix.kinds.tables import ADDITIVE, NAIVE_BAYES, TABLES
 from mrf_matrix.kinds.two_stage import TWO_STAGE
-from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
+from mrf_matrix.mechanisms import Mechanism, Release
+from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, DrawnAnswers
 from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
-from mrf_matrix.release.plan import RecordedTranscript
-from mrf_matrix.release.replay import Replay
+from mrf_matrix.release.curator import Announce, Curator, Read
+from mrf_matrix.release.plan import (
+    Options,
+    Places,
+    Plan,
+    RecordedTranscript,
+    Step,
+    Table,
+    TableStep,
+)
 from strategies.operator_files import OperatorFileError
 
 FORMAT = "mrf_matrix.learned_model"
@@ -238,3 +250,81 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
         write_container(Path(path), "model", *model_content(learned))
     except (ContainerError, FieldError, OperatorFileError) as error:
         raise ModelFileError(str(error)) from error
+
+
+LARGEST_ANSWER = 2**62
+"""Largest absolute answer in a file: sums of a few of them fit int64."""
+
+LONGEST_CHOICE = 2**22
+"""Whole numbers of a choice in a file: a forest has two a node at most."""
+
+DEEPEST = 5
+"""Plans within plans, of which a stranger's file may have many."""
+
+
+class Replay(Curator):
+    """A curator without data, who repeats a transcript, if the plan could have released it.
+
+    Raises FieldError where it could not.
+    """
+
+    def __init__(
+        self, plan: Plan, recorded: RecordedTranscript, parent: "Replay | None" = None
+    ) -> None:
+        super().__init__(plan, recorded.noise, parent)
+        self._recorded = recorded
+        self._root: Replay = self if parent is None else parent._root
+        if self.depth > DEEPEST:
+            raise FieldError(f"outcomes: plans within plans, {self.depth} deep.")
+        if parent is None:
+            if plan.budget.is_infinite != (recorded.noise == "none"):
+                raise FieldError("noise: expected 'none' with an infinite budget only.")
+            answers = recorded.answers
+            if not bool(((answers >= -LARGEST_ANSWER) & (answers <= LARGEST_ANSWER)).all()):
+                raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
+            self._given, self._used = deque(recorded.outcomes), 0
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the file says, and that of the domain."""
+        return join([self._recorded.provenance, self.plan.domain.provenance])
+
+    def check_finished(self) -> None:
+        """Refuse a transcript that has more than the plan."""
+        super().check_finished()
+        if self._root is self and (self._given or self._used != len(self._recorded.answers)):
+            raise FieldError("outcomes: the plan has fewer steps, or fewer answers.")
+
+    def _next_outcome(self, name: str) -> Any:
+        """Return the next outcome, which must be of this name."""
+        if not self._root._given:
+            raise FieldError("outcomes: the plan has more steps.")
+        return object_of(self._root._given.popleft(), "outcomes", {name})[name]
+
+    def _take_measurement(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
+        root, shape = self._root, (mechanism.rounded.matrix.shape[0], asked.n_columns)
+        if self._next_outcome("answers") != list(shape):
+            raise FieldError(f"outcomes: expected answers of shape {list(shape)}.")
+        end = root._used + shape[0] * shape[1]
+        if end > len(root._recorded.answers):
+            raise FieldError("answers: the plan has more.")
+        answers = root._recorded.answers[root._used : end].reshape(shape)
+        root._used = end
+        self._left.popleft()
+        drawn = DrawnAnswers(answers, self.provenance, mechanism, self.noise, None)
+        release = Release(mechanism, drawn.answers, self.noise, asked.sizes, _drawn=drawn)
+        release.claim.check_covers(mechanism.budget, mechanism.neighboring, self.noise)
+        return release
+
+    def _take_choice(self, step: Step, asked: Options) -> Places:
+        told = self._next_outcome("chosen")
+        chosen = whole_numbers(told, "outcomes: chosen", longest=LONGEST_CHOICE)
+        asked.check(chosen)
+        self._left.popleft()
+        return chosen
+
+    def _take_announcement(self, announce: Announce, read: Read) -> Plan:
+        return read(self._next_outcome("announced"))
+
+    def _make_part(self, plan: Plan) -> "Replay":
+        return Replay(plan, self._recorded, self)

@@ -40,9 +40,8 @@ from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import MeasurementSpec, kind_of
-from mrf_matrix.release.curator import Cells, Curator
+from mrf_matrix.release.curator import Cells, Curator, PartyReleases
 from mrf_matrix.release.plan import Table, Transcript
-from mrf_matrix.release.replay import PartyReleases
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE
 from mrf_matrix.voting.intervals import Margins, half_widths, leading_margins
 from mrf_matrix.voting.voting import (

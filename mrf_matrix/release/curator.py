@@ -2,9 +2,9 @@
 
 Every curator has two verbs, `measure` and `choose`, and `part` for a plan within the plan. A step
 that is not the next one announced is refused before data are looked at. `Live` holds private data:
-it works out exact integers, charges the whole plan once, draws, and keeps the outcome. Others, in
-`mrf_matrix.release.replay`, have none. Learning is written against the two verbs, so that one
-function learns from a fit, a model file and a release by several parties.
+it works out exact integers, charges the whole plan once, draws, and keeps the outcome. Two others
+have none: `PartyReleases` was handed what parties released, and the reader of a model file repeats
+its transcript. Learning is written against the two verbs, so that one function learns from all.
 """
 
 from abc import abstractmethod
@@ -18,11 +18,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.base.provenance import NOTHING, Provenance
+from mrf_matrix.base.provenance import NOTHING, Provenance, join
 from mrf_matrix.base.work import tell
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Mechanism, Release, measure
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.measurement.measure import ReadyCounts
+from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.release.plan import (
@@ -76,27 +77,17 @@ class Cells:
         return data.cells(self.features)
 
 
-@dataclass(frozen=True, eq=False)
-class KeptTable:
-    """A table that was counted before, a row a cell: one record is in one of them."""
-
-    number: int  # its place among the tables that are asked
-    sizes: tuple[int, ...]
-    n_columns: int  # a column a class
-    kind: ClassVar[str] = "strategy"
-    n_cells: ClassVar[int] = 0  # the step knows its strategy
-
-    def counts(self, data: Sequence[CellCounts | LeafCounts]) -> CellCounts | LeafCounts:
-        return data[self.number]
+def is_plan(step: object) -> bool:
+    return hasattr(step, "steps")
 
 
-class KeptVotes(KeptTable):
-    """Hard votes, a row a leaf: one record moves votes from class to class, a count in each.
-
-    So they are asked at steps whose noise is made for it, see `mrf_matrix.error.noise_sums`.
-    """
-
-    kind: ClassVar[str] = "hard votes"
+def flat_steps(plan: Plan) -> Iterator[Any]:
+    """Yield every step, those of plans within it in their place."""
+    for one in plan.steps:
+        if is_plan(one):
+            yield from flat_steps(one)
+        else:
+            yield one
 
 
 class PlanError(ValueError):
@@ -140,19 +131,6 @@ def check_shares(plan: Plan) -> None:
             f"steps spend {spent!r} under {', '.join(sorted(relations))} neighbours: expected "
             f"{plan.budget!r} under {plan.neighboring}, exactly."
         )
-
-
-def is_plan(step: object) -> bool:
-    return hasattr(step, "steps")
-
-
-def flat_steps(plan: Plan) -> Iterator[Any]:
-    """Yield every step, those of plans within it in their place."""
-    for one in plan.steps:
-        if is_plan(one):
-            yield from flat_steps(one)
-        else:
-            yield one
 
 
 DEALT_ONCE = (
@@ -428,3 +406,35 @@ class Live(Curator):
         if plan.domain != self.plan.domain:
             raise PlanError("a plan within the plan is over another domain.")
         return Live(plan, self._visible_data(), self._paid, self._asked, self._stream, parent=self)
+
+
+class PartyReleases(Curator):
+    """A curator who was handed the releases, one a measurement, of parties who shared the noise.
+
+    Each must have measured the announced strategy, for no more than its share; its own law, of
+    shares by those who contributed, is learned from.
+    """
+
+    def __init__(self, plan: Plan, releases: Sequence[Release]) -> None:
+        super().__init__(plan, releases[0].noise)
+        self._releases = deque(releases)
+        self._rests_on = join([plan.domain.provenance, *(one.provenance for one in releases)])
+
+    @property
+    def provenance(self) -> Provenance:
+        return self._rests_on
+
+    def _take_measurement(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
+        if not self._releases:
+            raise PlanError(f"{step.measured!r}: no release is left for it.")
+        release = self._releases.popleft()
+        if not same_measurement(release.mechanism, mechanism):
+            raise PlanError(f"{step.measured!r}: the release measured something else.")
+        self._left.popleft()
+        return release
+
+    def _take_choice(self, step: Step, asked: Options) -> Places:
+        raise PlanError(f"{step.measured!r} is a choice: releases alone tell none.")
+
+    def _make_part(self, plan: Plan) -> Curator:
+        raise PlanError("a plan of parts: expected one curator for all of it.")

@@ -200,6 +200,29 @@ class FewOptions:
 NO_ARRAYS: Mapping[str, Values] = MappingProxyType({})
 
 
+@dataclass(frozen=True, eq=False)
+class KeptTable:
+    """A table that was counted before, a row a cell: one record is in one of them."""
+
+    number: int  # its place among the tables that are asked
+    sizes: tuple[int, ...]
+    n_columns: int  # a column a class
+    kind: ClassVar[str] = "strategy"
+    n_cells: ClassVar[int] = 0  # the step knows its strategy
+
+    def counts(self, data: Sequence[CellCounts | LeafCounts]) -> CellCounts | LeafCounts:
+        return data[self.number]
+
+
+class KeptVotes(KeptTable):
+    """Hard votes, a row a leaf: one record moves votes from class to class, a count in each.
+
+    So they are asked at steps whose noise is made for it, see `mrf_matrix.error.noise_sums`.
+    """
+
+    kind: ClassVar[str] = "hard votes"
+
+
 @dataclass(frozen=True)
 class AnnouncedPlan:
     """A plan that earlier outcomes picked for a deferred share."""

@@ -15,6 +15,7 @@ from reprlib import repr as short
 import numpy as np
 from scipy.linalg import LinAlgError
 
+from strategies.methods import FAMILIES
 from strategies.methods.family import (
     Family,
     Progress,
@@ -25,7 +26,6 @@ from strategies.methods.family import (
     shares_of,
 )
 from strategies.methods.kronecker_selections import searched_factors
-from strategies.methods.registry import FAMILIES
 from strategies.methods.weighted_rows import OWN_ROWS, own_loss
 from strategies.operators import (
     Dense,

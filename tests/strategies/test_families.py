@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 import strategies
 from strategies import Family, Strategy, evaluate, select
-from strategies.operators import Grouping, Identity, Product, RowKronecker, Sparse, memory_cap
+from strategies.operators import (
+    Grouping,
+    Identity,
+    Product,
+    RowKronecker,
+    Sparse,
+    memory_cap,
+)
 from tests.strategies.workloads import (
     NORMS,
     PREFIX,

@@ -19,7 +19,8 @@ from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.measurement.least_squares import answer_coefficients, recovered_squares
 from mrf_matrix.mechanisms.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.plan_kind import PlanKind, RowObjective
-from mrf_matrix.release.curator import KeptTable, KeptVotes, StrategyStep
+from mrf_matrix.release.curator import StrategyStep
+from mrf_matrix.release.plan import KeptTable, KeptVotes
 from strategies import Strategy
 from strategies.operators import Operator
 

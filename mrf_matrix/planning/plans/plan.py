@@ -21,7 +21,8 @@ from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from mrf_matrix.planning.plans.signal_to_noise import Verdict, verdict_of
 from mrf_matrix.plotting.style import AnswerDisplay
-from mrf_matrix.release.curator import KeptTable, KeptVotes, Live
+from mrf_matrix.release.curator import Live
+from mrf_matrix.release.plan import KeptTable, KeptVotes
 from mrf_matrix.release.step_table import AnnouncedStep, StepTable
 from strategies import Strategy
 

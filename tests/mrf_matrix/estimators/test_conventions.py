@@ -23,6 +23,7 @@ from mrf_matrix import (
     MatrixForestClassifier,
     PrivateForestClassifier,
     estimators,
+    load_dataset,
 )
 from mrf_matrix.estimators import PosteriorForestClassifier
 
@@ -213,6 +214,11 @@ def entered(call):
     finally:
         sys.setprofile(before)
     return {path.relative_to(ROOT).as_posix() for path in map(Path, seen) if ROOT in path.parents}
+
+
+@pytest.fixture(scope="module")
+def car():
+    return load_dataset("car")
 
 
 @pytest.mark.parametrize("name", MADE)

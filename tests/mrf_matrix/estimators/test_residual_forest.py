@@ -6,10 +6,10 @@ from scipy.special import expit, softmax
 
 from mrf_matrix import Attribute, Domain, PrivateNaiveBayesClassifier
 from mrf_matrix.estimators import ResidualForestClassifier
+from mrf_matrix.files.model_file import Replay
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.kinds.tables import ADDITIVE
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.release.replay import Replay
 from mrf_matrix.residual import ResidualStep
 from mrf_matrix.residual.questions import ResidualRecords
 

@@ -21,10 +21,11 @@ from curator_plans import (
 )
 
 from mrf_matrix.base.fields import FieldError
+from mrf_matrix.files.model_file import Replay
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.release.curator import KeptVotes, PlanError
-from mrf_matrix.release.replay import PartyReleases, Replay
+from mrf_matrix.release.curator import PartyReleases, PlanError
+from mrf_matrix.release.plan import KeptVotes
 
 
 def test_the_whole_is_charged_once_before_the_first_noise_and_ends_with_the_last():
