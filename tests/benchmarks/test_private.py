@@ -26,7 +26,7 @@ from mrf_matrix.estimators import PosteriorForestClassifier, ResidualForestClass
 from mrf_matrix.labels import plan as label_depths
 from mrf_matrix.planning.auto import choices, pooled_plan, rules
 from mrf_matrix.posterior import label_posterior
-from mrf_matrix.residual import settings
+from mrf_matrix.residual import step
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 MOST_RECORDS = 20_000
@@ -129,7 +129,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    places = (choices, rules, pooled_plan, settings, label_depths, label_posterior)
+    places = (choices, rules, pooled_plan, step, label_depths, label_posterior)
     homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():

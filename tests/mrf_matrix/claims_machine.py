@@ -8,12 +8,7 @@ from fractions import Fraction
 import numpy as np
 from claims_accountant import INFINITE, Account, Watch
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 

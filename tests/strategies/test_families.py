@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 import strategies
 from strategies import Family, Strategy, evaluate, select
-from strategies.operators import (
-    Grouping,
-    Identity,
-    Product,
-    RowKronecker,
-    Sparse,
-    memory_cap,
-)
+from strategies.operators import Grouping, Identity, Product, RowKronecker, Sparse, memory_cap
 from tests.strategies.workloads import (
     NORMS,
     PREFIX,

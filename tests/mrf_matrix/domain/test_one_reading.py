@@ -16,13 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import VotingClassifier
 
-from mrf_matrix import (
-    Attribute,
-    Domain,
-    PrivateNaiveBayesClassifier,
-    count_stream,
-    load_dataset,
-)
+from mrf_matrix import Attribute, Domain, PrivateNaiveBayesClassifier, count_stream, load_dataset
 from mrf_matrix.datasets import files
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells

@@ -21,9 +21,7 @@ from claims_machine import (
     records_of,
 )
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import (
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import run_state_machine_as_test
 from sklearn.base import BaseEstimator
 
 from mrf_matrix import estimators

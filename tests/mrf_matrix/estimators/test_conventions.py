@@ -23,7 +23,6 @@ from mrf_matrix import (
     MatrixForestClassifier,
     PrivateForestClassifier,
     estimators,
-    load_dataset,
 )
 from mrf_matrix.estimators import PosteriorForestClassifier
 
@@ -214,11 +213,6 @@ def entered(call):
     finally:
         sys.setprofile(before)
     return {path.relative_to(ROOT).as_posix() for path in map(Path, seen) if ROOT in path.parents}
-
-
-@pytest.fixture(scope="module")
-def car():
-    return load_dataset("car")
 
 
 @pytest.mark.parametrize("name", MADE)

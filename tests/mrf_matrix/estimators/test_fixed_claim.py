@@ -185,9 +185,9 @@ class Reads(MatrixForestClassifier):
 
 
 def test_the_law_finds_a_classifier_that_reads_a_parameter(tmp_path):
-    model = Reads(DOMAIN, epsilon=1, **CELLS).fit(X, Y)
+    model = Reads(DOMAIN, epsilon=1, voting="weight", **CELLS).fit(X, Y)  # hard ones may be tied
     before = said(model, tmp_path)
-    model.set_params(voting="weight")
+    model.set_params(voting="hard")
     assert said(model, tmp_path) == before
     model.set_params(epsilon=-1)
     assert said(model, tmp_path) != before

@@ -8,11 +8,7 @@ from scipy.special import logsumexp
 
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain
-from mrf_matrix.federated import (
-    CapacityError,
-    contribution,
-    federate,
-)
+from mrf_matrix.federated import CapacityError, contribution, federate
 from mrf_matrix.federated.noisy_answers import PartyCurator, capacity, tail
 from mrf_matrix.federated.shares.noise import gaussian_share, spread_of_sums
 from mrf_matrix.federated.systems import (
@@ -23,10 +19,7 @@ from mrf_matrix.federated.systems import (
 )
 from mrf_matrix.federated.systems.growing import node_counts
 from mrf_matrix.federated.systems.private_growing import LeafSplits, most_splits, party_plans
-from mrf_matrix.forests import (
-    BreimanTrees,
-    PrivateMultinomialTrees,
-)
+from mrf_matrix.forests import BreimanTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth import private as private_module
 from mrf_matrix.mechanisms import (
     ZCDP,

@@ -5,18 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from damage import (
-    announced,
-    choices,
-    chosen,
-    cuts,
-    follows,
-    plan,
-    rewritten,
-    swapped,
-    told,
-    twice,
-)
+from damage import announced, choices, chosen, cuts, follows, plan, rewritten, swapped, told, twice
 from fitted_kinds import RESEARCH, SMALL, WIDE, fitted, records_of, unfitted
 
 from mrf_matrix import MultinomialForestClassifier, load_model

@@ -18,12 +18,7 @@ from hypothesis import strategies as st
 from noise_laws import TwoDraws, delta_of
 from scipy import stats
 
-from mrf_matrix import (
-    Domain,
-    PrivateNaiveBayesClassifier,
-    Provenance,
-    privacy_ledger,
-)
+from mrf_matrix import Domain, PrivateNaiveBayesClassifier, Provenance, privacy_ledger
 from mrf_matrix.domain.columns import Column
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.estimators.constructors import claim_parameters
@@ -52,7 +47,8 @@ from mrf_matrix.mechanisms.ledger.filter_state import (
     root_below,
 )
 from mrf_matrix.mechanisms.ledger.rules import describe_charges
-from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
+from mrf_matrix.mechanisms.measurement.least_squares import _FACTORS, estimated_cells
+from mrf_matrix.mechanisms.noise import _measurement
 from mrf_matrix.mechanisms.rounding import check_entries, entry_bound
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.mechanisms.shared_noise import (
@@ -62,19 +58,11 @@ from mrf_matrix.mechanisms.shared_noise import (
     whole_root,
 )
 from mrf_matrix.mechanisms.statement import compose_budgets
-from strategies.operators import (
-    Dense,
-    Grouping,
-    Identity,
-    Kronecker,
-    Product,
-)
+from strategies.operators import Dense, Grouping, Identity, Kronecker, Product
 
 
 def test_opendp_confirms_the_privacy_of_the_scales():
     """OpenDP's own privacy map, in its own arithmetic, gives at most the budget."""
-    from mrf_matrix.mechanisms.noise import _measurement
-
     for epsilon in (Fraction(1, 10), Fraction(1, 3), Fraction(7, 5)):
         laplace = DiscreteLaplace.calibrated(3, 1, epsilon)
         claimed = _measurement(float(laplace.scale), "laplace").map(3)
@@ -445,8 +433,6 @@ RNG = np.random.default_rng(4)
 def test_factors_are_kept_between_releases():
     strategy = Dense(RNG.normal(size=(30, 6)))
     first = estimated_cells(strategy, np.ones((30, 1)))
-    from mrf_matrix.mechanisms.measurement.least_squares import _FACTORS
-
     kept = _FACTORS[strategy]
     assert np.array_equal(estimated_cells(strategy, np.ones((30, 1))), first)
     assert _FACTORS[strategy] is kept

@@ -28,6 +28,7 @@ from mrf_matrix.compilation import path_matrix_from_codes
 from mrf_matrix.estimators import MultinomialForestClassifier, PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.private_kinds import PooledForestClassifier
 from mrf_matrix.mechanisms import BudgetError
+from mrf_matrix.plotting import StrategyBoundDisplay, StrategyErrorDisplay
 from mrf_matrix.study import comparison
 from mrf_matrix.study.comparison import strategy_rows
 from strategies import MemoryCapError, RowSpaceError, select
@@ -347,8 +348,6 @@ def test_the_command_prints_the_same_bound(tmp_path):
 
 def test_the_picture_draws_the_same_bound():
     plt = pytest.importorskip("matplotlib.pyplot")
-    from mrf_matrix.plotting import StrategyBoundDisplay
-
     plt.switch_backend("agg")
     for budget in ({"epsilon": 0.02}, {"rho": 0.001}):
         made = plan(CERTIFIED, **budget, **BRIEF)
@@ -378,8 +377,6 @@ def test_a_domain_too_large_to_enumerate_has_the_optimum_on_paper():
 
 def test_the_study_tabulates_and_draws_the_same_bound():
     plt = pytest.importorskip("matplotlib.pyplot")
-    from mrf_matrix.plotting import StrategyErrorDisplay
-
     forest = RandomTrees(n_trees=4, max_depth=2).grow(CERTIFIED, random_state=0)
     T = path_matrix(forest)
     low, high = least_l2_loss(T.to_dense())

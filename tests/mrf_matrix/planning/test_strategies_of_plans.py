@@ -34,11 +34,6 @@ from strategies.operators.ordered_sums import ordered_gram
 BUDGETS = (PureDP(Fraction(1, 10)), PureDP(1), PureDP(4), ZCDP(Fraction(1, 2)), ZCDP(8))
 
 
-@pytest.fixture(scope="module")
-def car():
-    return load_dataset("car")
-
-
 def discrete_laplace(scale):
     """Return the variance of ``P(x) ~ exp(-|x|/t)`` over the integers."""
     return 1 / (2 * sinh(1 / (2 * scale)) ** 2)

@@ -9,11 +9,35 @@ from scipy import sparse
 from sklearn.dummy import DummyClassifier
 
 import strategies
-from mrf_matrix import Attribute, Domain, RandomTrees, compare, load_dataset, path_matrix
+from mrf_matrix import (
+    Attribute,
+    Domain,
+    PrivacyLedger,
+    PureDP,
+    compare,
+    load_dataset,
+    path_matrix,
+    plotting,
+)
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.forests import forest_from_paths
 from mrf_matrix.planning import plan, tune
-from mrf_matrix.plotting import NoiseDisplay, RowErrorDisplay, StrategyErrorDisplay
-from mrf_matrix.study import expected_calibration_error
+from mrf_matrix.plotting import (
+    AccuracyDisplay,
+    BudgetDisplay,
+    CellSensitivityDisplay,
+    ErrorCurveDisplay,
+    LeafErrorDisplay,
+    MatrixDisplay,
+    NoiseDisplay,
+    ParetoDisplay,
+    ReliabilityDisplay,
+    RowErrorDisplay,
+    StrategyBoundDisplay,
+    StrategyErrorDisplay,
+    StrengthDisplay,
+)
+from mrf_matrix.study import expected_calibration_error, importance
 from strategies.operators import Dense, Identity
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -41,8 +65,6 @@ def close_figures():
 
 
 def test_accuracy_display_draws_every_method_best_first(study):
-    from mrf_matrix.plotting import AccuracyDisplay
-
     display = AccuracyDisplay.from_comparison(study)
     _, labels = display.ax_.get_legend_handles_labels()
     said = [text.get_text().split(" (")[0] for text in display.ax_.get_legend().get_texts()]
@@ -60,8 +82,6 @@ def test_accuracy_display_draws_every_method_best_first(study):
 
 
 def test_strategy_display_draws_losses_and_the_bound(study):
-    from mrf_matrix.plotting import StrategyErrorDisplay
-
     display = StrategyErrorDisplay.from_comparison(study)
     drawn = display.ax_.collections[0].get_offsets()[:, 0].tolist()
     assert drawn == [row.loss for row in study.strategies]
@@ -78,8 +98,6 @@ def test_a_ranking_of_losses_begins_with_the_smallest(study):
 
 
 def test_displays_use_given_axes(study):
-    from mrf_matrix.plotting import AccuracyDisplay
-
     _, ax = plt.subplots()
     assert AccuracyDisplay.from_comparison(study, ax=ax).ax_ is ax
 
@@ -133,9 +151,6 @@ def test_a_matrix_among_strategies_is_named():
 
 
 def test_a_ledger_is_one_bar_of_at_most_six_charges():
-    from mrf_matrix import PrivacyLedger, PureDP
-    from mrf_matrix.plotting import BudgetDisplay
-
     ledger = PrivacyLedger(epsilon=2)
     for number in range(8):
         ledger.charge(PureDP(0.125), f"fit {number}", neighboring="add_remove")
@@ -149,10 +164,6 @@ def test_a_ledger_is_one_bar_of_at_most_six_charges():
 
 
 def test_a_fitted_model_is_bars_of_its_importance():
-    from mrf_matrix.estimators import PosteriorForestClassifier
-    from mrf_matrix.plotting import StrengthDisplay
-    from mrf_matrix.study import importance
-
     data = load_dataset("monks_1")
     model = PosteriorForestClassifier(data.domain, epsilon=5).fit(data.X, data.y)
     ax = StrengthDisplay.from_estimator(model).ax_
@@ -173,8 +184,6 @@ def labels(display):
 
 
 def test_the_legend_names_classifiers_and_their_calibration_errors():
-    from mrf_matrix.plotting import ReliabilityDisplay
-
     given = {"one": SHARES, "other": SHARES[:, ::-1]}
     display = ReliabilityDisplay.from_predictions(Y, given, classes=["a", "b"])
     errors = [
@@ -190,16 +199,12 @@ def test_the_legend_names_classifiers_and_their_calibration_errors():
 
 
 def test_points_lie_where_the_bins_are():
-    from mrf_matrix.plotting import ReliabilityDisplay
-
     display = ReliabilityDisplay.from_predictions(Y, SHARES, classes=["a", "b"], n_bins=10)
     drawn = np.asarray(display.ax_.collections[0].get_offsets())
     np.testing.assert_allclose(drawn, [[0.6, 0], [0.7, 0], [0.8, 1], [0.9, 1]])
 
 
 def test_estimators_are_drawn_into_given_axes_with_colours_of_their_own():
-    from mrf_matrix.plotting import ReliabilityDisplay
-
     model = DummyClassifier(strategy="prior").fit(SHARES, Y)
     _, ax = plt.subplots()
     first = ReliabilityDisplay.from_estimator(model, SHARES, Y, ax=ax)
@@ -211,8 +216,6 @@ def test_estimators_are_drawn_into_given_axes_with_colours_of_their_own():
 
 
 def test_no_curves_are_refused():
-    from mrf_matrix.plotting import ReliabilityDisplay
-
     with pytest.raises(ValueError, match="curves is empty"):
         ReliabilityDisplay({})
 
@@ -240,8 +243,6 @@ def labelled(ax):
 
 
 def test_leaf_errors_are_a_map_of_the_partition(made):
-    from mrf_matrix.plotting import LeafErrorDisplay
-
     for tree in range(3):
         display = LeafErrorDisplay.from_plan(made, tree=tree)
         drawn = display.ax_.images[0].get_array()
@@ -258,8 +259,6 @@ def test_leaf_errors_are_a_map_of_the_partition(made):
 
 def test_a_tree_is_drawn_in_the_memory_of_its_leaves():
     """Not in that of a mask for each leaf and code of the forest: here 64 MB of them."""
-    from mrf_matrix.plotting import LeafErrorDisplay
-
     made = plan(Domain.from_sizes([4, 8000], n_classes=2), "naive_bayes", epsilon=1)
     LeafErrorDisplay.from_plan(made)
     tracemalloc.start()
@@ -272,8 +271,6 @@ def test_a_tree_is_drawn_in_the_memory_of_its_leaves():
 
 
 def test_many_leaves_are_a_curve_and_few_are_bars():
-    from mrf_matrix.plotting import LeafErrorDisplay
-
     domain = Domain.from_sizes([5, 5, 5], n_classes=2)
     for depth, bars in ((3, 0), (2, None)):
         deep = plan(domain, epsilon=1, strategy="identity", **{**SMALL, "max_depth": depth})
@@ -286,8 +283,6 @@ def test_many_leaves_are_a_curve_and_few_are_bars():
 
 
 def test_sensitivity_curves_end_at_the_sensitivity(made):
-    from mrf_matrix.plotting import CellSensitivityDisplay
-
     several = plan(DOMAIN, epsilon=1, n_ensembles=2, max_features=2, strategy="workload_itself",
                    **SMALL)  # fmt: skip
     for one in (made, several):
@@ -298,8 +293,6 @@ def test_sensitivity_curves_end_at_the_sensitivity(made):
 
 
 def test_error_curves_are_the_plans_own(made):
-    from mrf_matrix.plotting import ErrorCurveDisplay
-
     display = ErrorCurveDisplay.from_plan({"a": made, "b": made.at(epsilon=2)}, amounts=[0.5, 1])
     assert display.ax_.lines[0].get_ydata()[1] == pytest.approx(made.rms_per_leaf)
     assert labelled(display.ax_)
@@ -310,8 +303,6 @@ def test_error_curves_are_the_plans_own(made):
 
 
 def test_strategies_never_cross_their_bound(made):
-    from mrf_matrix.plotting import StrategyBoundDisplay
-
     auto = plan(DOMAIN, epsilon=1, **SMALL)
     display = StrategyBoundDisplay.from_plan(auto)
     assert min(display.losses.values()) >= auto.strategy.lower_bound
@@ -321,8 +312,6 @@ def test_strategies_never_cross_their_bound(made):
 
 
 def test_matrices_invert_each_other(made):
-    from mrf_matrix.plotting import MatrixDisplay
-
     display = MatrixDisplay.of(made)
     T, A, inverse = (display.matrices[name] for name in ("T", "A", "A⁺"))
     assert T @ inverse @ A == pytest.approx(T)
@@ -337,8 +326,6 @@ def test_matrices_invert_each_other(made):
 
 
 def test_the_front_holds_the_best(found):
-    from mrf_matrix.plotting import ParetoDisplay
-
     display = ParetoDisplay.from_tuning(found)
     assert found.best.value in display.ax_.lines[0].get_ydata()
     assert labelled(display.ax_)
@@ -347,10 +334,6 @@ def test_the_front_holds_the_best(found):
 
 
 def test_a_best_design_without_the_figure_is_a_line():
-    from mrf_matrix import Domain
-    from mrf_matrix.planning import tune
-    from mrf_matrix.plotting import ParetoDisplay
-
     trees = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
     given = {"epsilon": 1, "n_records": 200, "objective_options": {"n_targets": 2}}
     blocks = {"kind": ["tables"]}
@@ -364,8 +347,6 @@ def test_a_best_design_without_the_figure_is_a_line():
 
 
 def test_plan_displays_use_given_axes(made, found):
-    from mrf_matrix import plotting
-
     for draw in (
         lambda ax: plotting.LeafErrorDisplay.from_plan(made, ax=ax),
         lambda ax: plotting.ErrorCurveDisplay.from_plan(made, ax=ax),
@@ -417,8 +398,6 @@ def ticks(axis):
     ids=["forest", "plan", "strategy", "operator", "array", "sparse", "strategies", "arrays"],
 )  # fmt: skip
 def test_whatever_has_matrices_is_drawn(drawn, titles):
-    from mrf_matrix.plotting import MatrixDisplay
-
     display = MatrixDisplay.of(drawn())
     assert [ax.get_title().split(",")[0] for ax in display.axes_] == titles
     for ax, matrix in zip(display.axes_, display.matrices.values(), strict=True):
@@ -431,8 +410,6 @@ def test_whatever_has_matrices_is_drawn(drawn, titles):
 
 
 def test_rows_and_cells_are_told_in_words():
-    from mrf_matrix.plotting import MatrixDisplay
-
     (ax,) = MatrixDisplay.of(FOREST).axes_
     assert ticks(ax.yaxis)[0] == "outlook = sunny"
     assert ticks(ax.xaxis)[:2] == ["sunny, false", "sunny, true"]
@@ -449,8 +426,6 @@ def test_rows_and_cells_are_told_in_words():
 
 
 def test_a_lone_entry_among_thousands_is_seen():
-    from mrf_matrix.plotting import MatrixDisplay
-
     matrix = np.zeros((1728, 1200))
     matrix[1001, 77], matrix[3, 1199] = 1.0, -2.0
     (image,) = MatrixDisplay.of({"A": matrix}).axes_[0].images
@@ -460,22 +435,7 @@ def test_a_lone_entry_among_thousands_is_seen():
     assert image.get_extent() == [-0.5, 1199.5, 1727.5, -0.5]  # ticks are rows and cells
 
 
-def test_car_is_drawn_whole():
-    from mrf_matrix.plotting import MatrixDisplay
-
-    car = load_dataset("car").domain
-    forest = RandomTrees(4, 2).grow(car, random_state=0)
-    made = plan(forest, "matrix", epsilon=1, strategy="identity", random_state=0)
-    display = MatrixDisplay.of(made)
-    A, inverse = display.matrices["A"], display.matrices["A⁺"]
-    np.testing.assert_allclose(A @ inverse @ A, A, atol=1e-9)
-    with pytest.raises(ValueError, match="at most 8000000"):
-        MatrixDisplay.of({"cells": Identity(3000)})
-
-
 def test_axes_say_what_rows_and_columns_are():
-    from mrf_matrix.plotting import MatrixDisplay
-
     def sides(drawn, *workload):
         return [
             (ax.get_ylabel(), ax.get_xlabel()) for ax in MatrixDisplay.of(drawn, *workload).axes_
@@ -491,8 +451,6 @@ def test_axes_say_what_rows_and_columns_are():
 
 @pytest.mark.parametrize("rows", ["leaf", "cell"])
 def test_where_noise_lands_by_leaf_and_by_cell(rows):
-    from mrf_matrix.plotting import NoiseDisplay
-
     workload = T if rows == "leaf" else Identity(6)
     display = NoiseDisplay.from_strategies(MEASURED, workload)
     ax = display.ax_
@@ -509,10 +467,10 @@ def test_where_noise_lands_by_leaf_and_by_cell(rows):
 
 
 def test_what_has_no_matrices_is_refused_by_name():
-    from mrf_matrix.plotting import MatrixDisplay
-
     with pytest.raises(TypeError, match="what is of type str"):
         MatrixDisplay.of("T")
+    with pytest.raises(ValueError, match="at most 8000000"):
+        MatrixDisplay.of({"cells": Identity(3000)})
     with pytest.raises(TypeError, match="workload with a Dense"):
         MatrixDisplay.of(Dense(np.eye(2)), np.eye(2))
     with pytest.raises(ValueError, match="empty"):

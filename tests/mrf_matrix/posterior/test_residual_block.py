@@ -16,13 +16,7 @@ from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.measurement.mechanism import exact_choice_epsilon
-from mrf_matrix.posterior import (
-    SCALES,
-    ClassStates,
-    Score,
-    Smoothness,
-    SumOfEffects,
-)
+from mrf_matrix.posterior import SCALES, ClassStates, Score, Smoothness, SumOfEffects
 from mrf_matrix.posterior.class_shares import additive_shares
 from mrf_matrix.posterior.residual_blocks import (
     EffectBlock,

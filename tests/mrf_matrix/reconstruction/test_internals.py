@@ -7,13 +7,7 @@ from scipy.optimize import minimize, nnls
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import PureTrees, RandomTrees
-from mrf_matrix.mechanisms import (
-    PureDP,
-    calibrate,
-    count_cells,
-    measure,
-    row_variances,
-)
+from mrf_matrix.mechanisms import PureDP, calibrate, count_cells, measure, row_variances
 from mrf_matrix.reconstruction import (
     estimate,
     known_totals,
@@ -38,14 +32,7 @@ from mrf_matrix.reconstruction.shrinkage import (
     node_matrix,
     parts_of_parents,
 )
-from strategies.operators import (
-    Dense,
-    Identity,
-    RowKronecker,
-    Scaled,
-    Stack,
-    memory_cap,
-)
+from strategies.operators import Dense, Identity, RowKronecker, Scaled, Stack, memory_cap
 
 SIZES = (4, 5)
 RNG = np.random.default_rng(2)

@@ -10,11 +10,7 @@ from mrf_matrix.datasets import load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import PureTrees, RandomTrees
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
-from mrf_matrix.reconstruction import (
-    combine,
-    shrink_leaves,
-    vote_noise_share,
-)
+from mrf_matrix.reconstruction import combine, shrink_leaves, vote_noise_share
 from strategies.operators import Identity, RowKronecker, RowSpaceError, Scaled, Stack
 
 SIZES = (3, 4, 2)

@@ -25,10 +25,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import DomainError
-from mrf_matrix.estimators import (
-    PosteriorForestClassifier,
-    PrivateNaiveBayesClassifier,
-)
+from mrf_matrix.estimators import PosteriorForestClassifier, PrivateNaiveBayesClassifier
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.mechanisms import (
     CellTally,

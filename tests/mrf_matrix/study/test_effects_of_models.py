@@ -16,6 +16,8 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.planning.auto.pooled_plan import PooledPlan
+from mrf_matrix.plotting import EffectDisplay
+from mrf_matrix.plotting.models import clearest_codes
 from mrf_matrix.posterior.effects import terms_of_tables
 from mrf_matrix.reports.model_sections import strength_section
 from mrf_matrix.study import effect, explained, importance
@@ -212,8 +214,6 @@ def test_a_page_has_the_effects_of_the_whole_model(pool):
 def test_labels_that_are_age_alone_are_drawn():
     """The recommended forest at a small signal: every fit shows what it found of age."""
     plt = pytest.importorskip("matplotlib.pyplot")
-    from mrf_matrix.plotting import EffectDisplay
-
     plt.switch_backend("agg")
     rng, n = np.random.default_rng(0), 4800
     domain = Domain(
@@ -246,8 +246,6 @@ def test_labels_that_are_age_alone_are_drawn():
 
 def test_three_attributes_are_no_picture():
     pytest.importorskip("matplotlib.pyplot")
-    from mrf_matrix.plotting import EffectDisplay
-
     model = fitted(LabelTreeClassifier, 2, epsilon=0.5)
     three = names(model.posterior_.partition.attributes[:3])
     assert effect(model, three).log_odds.ndim == 3
@@ -369,8 +367,6 @@ def test_what_was_not_measured_has_no_effect():
 
 def test_pictures_of_one_and_two_attributes():
     plt = pytest.importorskip("matplotlib.pyplot")
-    from mrf_matrix.plotting import EffectDisplay
-
     plt.switch_backend("agg")
     X, y = records()
     model = PosteriorForestClassifier(
@@ -386,9 +382,6 @@ def test_pictures_of_one_and_two_attributes():
 
 def test_lines_join_codes_that_are_in_order_alone():
     plt = pytest.importorskip("matplotlib.pyplot")
-    from mrf_matrix.plotting import EffectDisplay
-    from mrf_matrix.plotting.models import clearest_codes
-
     plt.switch_backend("agg")
     domain = Domain(
         [

@@ -15,6 +15,7 @@ from mrf_matrix.cli.compare import METRICS as WORDS
 from mrf_matrix.cli.compare import score_table
 from mrf_matrix.cli.screen import console
 from mrf_matrix.domain.attribute import coarser_codes
+from mrf_matrix.plotting import AccuracyDisplay
 from mrf_matrix.study import expected_calibration_error, reliability
 from mrf_matrix.study.calibration import METRICS, all_metrics
 from mrf_matrix.study.methods import METHODS as OURS
@@ -83,8 +84,6 @@ def test_a_method_without_probabilities_has_an_empty_cell(study):
 
 def test_the_picture_is_of_the_figure_that_was_asked_for(study):
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    from mrf_matrix.plotting import AccuracyDisplay
-
     ax = AccuracyDisplay.from_comparison(study, "auc").ax_
     assert "test AUC" in ax.get_ylabel()
     assert len(ax.get_legend_handles_labels()[1]) == 2

@@ -1,7 +1,7 @@
 """Two forests of car evaluation, with noise and without, fitted once."""
 
 import pytest
-from car_forests import CAR, fitted_to_car
+from car_forests import fitted_to_car
 
 
 @pytest.fixture(scope="session")
@@ -12,8 +12,3 @@ def noisy():
 @pytest.fixture(scope="session")
 def exact():
     return fitted_to_car(epsilon=float("inf"), noise="exact", noise_state=None)
-
-
-@pytest.fixture(scope="session")
-def car():
-    return CAR

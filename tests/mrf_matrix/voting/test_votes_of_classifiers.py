@@ -5,12 +5,7 @@ import pytest
 from car_forests import ASKED, CAR, CAR_DOMAIN, fitted_to_car, stumps
 from sklearn.naive_bayes import CategoricalNB
 
-from mrf_matrix import (
-    Domain,
-    MatrixForestClassifier,
-    load_model,
-    save_model,
-)
+from mrf_matrix import Domain, MatrixForestClassifier, load_model, save_model
 from mrf_matrix.estimators import from_release
 from mrf_matrix.study import expected_calibration_error
 

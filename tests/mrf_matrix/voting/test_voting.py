@@ -9,11 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mrf_matrix import (
-    Domain,
-    MatrixForestClassifier,
-    RandomTrees,
-)
+from mrf_matrix import Domain, MatrixForestClassifier, RandomTrees
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.forests import concatenate
 from mrf_matrix.mechanisms import (

@@ -28,9 +28,7 @@ from strategies.bounds.ordered_dual import (
     ordered_bound,
     root_diagonal,
 )
-from strategies.bounds.path_bounds import (
-    certified_bound as paths_certified_bound,
-)
+from strategies.bounds.path_bounds import certified_bound as paths_certified_bound
 from strategies.bounds.path_bounds import (
     distinct_paths,
     heaviest_rows,

@@ -10,15 +10,7 @@ from mrf_matrix.mechanisms import ZCDP, calibrate
 from strategies import Problem, evaluate, select
 from strategies.bounds.lower_bound import row_maximum_bound
 from strategies.bounds.path_climb import path_climb
-from strategies.operators import (
-    Dense,
-    Product,
-    RowKronecker,
-    RowScaled,
-    Scaled,
-    Sparse,
-    row_errors,
-)
+from strategies.operators import Dense, Product, RowKronecker, RowScaled, Scaled, Sparse, row_errors
 
 SIZES = (6, 5, 6, 4, 5)
 

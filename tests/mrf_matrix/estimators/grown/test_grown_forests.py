@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
-from mrf_matrix import Attribute, MatrixForestClassifier, load_dataset
+from mrf_matrix import Attribute, MatrixForestClassifier
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators import (
     ForestClassifier,
@@ -212,11 +212,6 @@ def test_what_is_not_private_takes_no_ledger(coded):
 
 
 MODELS = [PureForestClassifier, SimplifiedBreimanForestClassifier]
-
-
-@pytest.fixture(scope="module")
-def car():
-    return load_dataset("car")
 
 
 @pytest.mark.parametrize("model", MODELS)

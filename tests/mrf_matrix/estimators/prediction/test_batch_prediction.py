@@ -14,18 +14,15 @@ from mrf_matrix import (
     Domain,
     PrivacyLedger,
     SubsampleAggregateClassifier,
-    load_dataset,
+    path_matrix,
+    prediction_workload,
+    query_matrix,
 )
 from mrf_matrix.mechanisms import BudgetError, PrivateDataError, PureDP
 from strategies.operators import RowScaled
 
 INFINITE = float("inf")
 SMALL = Domain.from_sizes([3, 2, 4], n_classes=3)
-
-
-@pytest.fixture(scope="module")
-def car():
-    return load_dataset("car")
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +141,6 @@ def asked(plan):
 
 
 def answering_workload(forest, queries):
-    from mrf_matrix import path_matrix, prediction_workload, query_matrix
-
     return prediction_workload(path_matrix(forest), query_matrix(queries, forest.domain)).to_dense()
 
 

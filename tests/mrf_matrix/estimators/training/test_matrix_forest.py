@@ -37,11 +37,6 @@ from strategies.operators import Identity, RowSpaceError
 INFINITE = float("inf")
 
 
-@pytest.fixture(scope="module")
-def car():
-    return load_dataset("car")
-
-
 def research(car, **changes):
     parameters = {
         "n_trees": 16,

@@ -25,11 +25,6 @@ from mrf_matrix.posterior import ProductPosterior
 INFINITE = float("inf")
 
 
-@pytest.fixture(scope="module")
-def car():
-    return load_dataset("car")
-
-
 def research(data, **changes):
     parameters = {"noise": "research", "noise_state": 0, "random_state": 0, "n_records": 1700}
     return PosteriorForestClassifier(data.domain, **(parameters | changes))

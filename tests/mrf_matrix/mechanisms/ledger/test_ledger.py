@@ -28,6 +28,8 @@ from mrf_matrix.mechanisms import (
     PrivacyLedger,
     PureDP,
 )
+from mrf_matrix.plotting import BudgetDisplay
+from mrf_matrix.reports import ledger_report
 
 AMOUNTS = st.fractions(min_value=Fraction(1, 10**6), max_value=3, max_denominator=10**6)
 BUDGETS = st.one_of(AMOUNTS.map(PureDP), AMOUNTS.map(ZCDP))
@@ -640,9 +642,6 @@ def test_a_changed_record_is_refused(place, value, message):
 
 
 def test_it_is_shown_in_text_tables_and_pictures():
-    from mrf_matrix.plotting import BudgetDisplay
-    from mrf_matrix.reports import ledger_report
-
     ledger = approximate_charged((3, DELTA), [PureDP(1), ZCDP(0.02)])
     said = "epsilon=1 and rho=0.02 is spent of (epsilon=3, delta=1e-06) (add_remove neighbours)"
     for text in (str(ledger), ledger._repr_html_(), ledger_report(ledger).statement):

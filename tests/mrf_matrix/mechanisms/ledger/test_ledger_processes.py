@@ -15,10 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from joblib import Parallel, delayed, parallel_config
 
-from mrf_matrix import (
-    Domain,
-    privacy_ledger,
-)
+from mrf_matrix import Domain, privacy_ledger
 from mrf_matrix.estimators import PrivateNaiveBayesClassifier
 from mrf_matrix.mechanisms import (
     ZCDP,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix import Attribute, Domain, PrivateForestClassifier, load_dataset, plan
+from mrf_matrix import Attribute, Domain, PrivateForestClassifier, plan
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
 from mrf_matrix.mechanisms.budget import claiming_budgets
@@ -282,11 +282,6 @@ def test_blocks_of_a_rare_class_that_do_not_fit_become_single_attributes():
 
 
 # What is measured ---------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def car():
-    return load_dataset("car")
 
 
 def research(data, **changes):

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 import strategies
-from mrf_matrix import (
-    Domain,
-    Provenance,
-    RandomTrees,
-)
+from mrf_matrix import Domain, Provenance, RandomTrees
 from mrf_matrix.forests import LearnedStructureError, MultinomialTrees
-from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
+from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure, reconstruct
 from mrf_matrix.planning import Plan, PlanPart, plan
 from strategies import MemoryCapError, memory_cap
 
@@ -36,8 +32,6 @@ def released(part, rng, releases=RELEASES):
     release = measure(part.mechanism, counts, noise="research", random_state=rng)
     if part.strategy is None:
         return release.values - counts.answers(release.matrix) / float(release.scale)
-    from mrf_matrix.mechanisms import reconstruct
-
     truth = part.workload.columns(np.zeros(1, dtype=np.int64)).toarray()
     return reconstruct(release, part.workload) - truth
 
