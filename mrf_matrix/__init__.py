@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from mrf_matrix.error.expected_errors import expected_error as expected_error
     from mrf_matrix.estimators.constructors import from_release as from_release
     from mrf_matrix.estimators.constructors import load_model as load_model
+    from mrf_matrix.estimators.matrix_forest import (
+        MatrixForestClassifier as MatrixForestClassifier,
+    )
     from mrf_matrix.estimators.multinomial_forest import (
         MultinomialForestClassifier as MultinomialForestClassifier,
     )
@@ -35,9 +38,6 @@ if TYPE_CHECKING:
     )
     from mrf_matrix.estimators.paper_forests import (
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
-    )
-    from mrf_matrix.estimators.plan_fit import (
-        MatrixForestClassifier as MatrixForestClassifier,
     )
     from mrf_matrix.estimators.prediction import (
         BatchPredictionClassifier as BatchPredictionClassifier,

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.constructors import from_design as from_design
     from mrf_matrix.estimators.constructors import from_release as from_release
     from mrf_matrix.estimators.forest_classifier import ForestClassifier as ForestClassifier
+    from mrf_matrix.estimators.matrix_forest import (
+        MatrixForestClassifier as MatrixForestClassifier,
+    )
     from mrf_matrix.estimators.model_face import ReleasedClassifier as ReleasedClassifier
     from mrf_matrix.estimators.multinomial_forest import (
         MultinomialForestClassifier as MultinomialForestClassifier,
@@ -23,9 +26,6 @@ if TYPE_CHECKING:
     )
     from mrf_matrix.estimators.paper_forests import (
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
-    )
-    from mrf_matrix.estimators.plan_fit import (
-        MatrixForestClassifier as MatrixForestClassifier,
     )
     from mrf_matrix.estimators.prediction import (
         BatchPredictionClassifier as BatchPredictionClassifier,

@@ -10,9 +10,9 @@ from mrf_matrix.base.fields import one_line
 from mrf_matrix.base.files import open_regular
 from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.model_face import ReleasedClassifier
 from mrf_matrix.estimators.parameters import GivenForest, RandomState
-from mrf_matrix.estimators.plan_fit import MatrixForestClassifier
 from mrf_matrix.estimators.prediction import (
     BatchPredictionClassifier,
     SubsampleAggregateClassifier,

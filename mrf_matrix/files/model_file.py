@@ -215,7 +215,7 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
     --------
     >>> from tempfile import TemporaryDirectory
     >>> from mrf_matrix import load_dataset
-    >>> from mrf_matrix.estimators.plan_fit import MatrixForestClassifier
+    >>> from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
     >>> from mrf_matrix.estimators.constructors import load_model
     >>> from mrf_matrix.files.model_file import save_model
     >>> monks = load_dataset("monks_1")

@@ -10,8 +10,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier
 
 from mrf_matrix.domain import Attribute, Domain
+from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.multinomial_forest import MultinomialMatrixForestClassifier
-from mrf_matrix.estimators.plan_fit import MatrixForestClassifier
 from mrf_matrix.estimators.prediction import BatchPredictionClassifier, SubsampleAggregateClassifier
 from mrf_matrix.estimators.private_forest import PrivateForestClassifier
 from mrf_matrix.estimators.private_kinds import (
