@@ -318,6 +318,21 @@ class BlockModel:
         logs = np.split(fit.common + fit.class_terms[:, :-1], self.starts[1:-1], axis=1)
         return [np.asarray(log_softmax(part, axis=1)) for part in logs]
 
+    def variances(self, fit: "BlockFit", here: slice, one: int, other: int) -> Array:
+        """Return the variances of an attribute's log odds between two classes, shape (n_i,).
+
+        The gradient in code u is ``m_two - m_one`` for what is common, ``e_u - m_one`` for the
+        effects of the first class and ``m_two - e_u`` for those of the second, m the shares.
+        """
+        codes = np.arange(here.start, here.stop)
+        rows = np.concatenate([codes + place * self.n_codes for place in range(3)])
+        covariance = fit.covariance.pair_covariance(one, other)[np.ix_(rows, rows)]
+        first, second = (self.shares(fit)[c, here] for c in (one, other))
+        unit = np.eye(len(codes))
+        common = np.tile(second - first, (len(codes), 1))
+        gradient = np.hstack([common, unit - first, second - unit])
+        return np.asarray(np.maximum(((gradient @ covariance) * gradient).sum(axis=1), 0.0))
+
     def prior_precision(self, relevance: Array) -> Array:
         """Return the prior precision of one class's terms, shape (P + 1, P + 1), intercept 0."""
         precision = np.zeros((self.n_codes + 1, self.n_codes + 1))

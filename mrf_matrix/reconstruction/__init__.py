@@ -12,11 +12,11 @@ if TYPE_CHECKING:
         nonnegative_least_squares as nonnegative_least_squares,
     )
     from mrf_matrix.reconstruction.constraints import rising as rising
+    from mrf_matrix.reconstruction.constraints import with_known_totals as with_known_totals
     from mrf_matrix.reconstruction.estimate import Estimate as Estimate
     from mrf_matrix.reconstruction.estimate import combine as combine
     from mrf_matrix.reconstruction.estimate import vote_noise_share as vote_noise_share
     from mrf_matrix.reconstruction.feasible_tables import project_to_simplex as project_to_simplex
-    from mrf_matrix.reconstruction.known_totals import with_known_totals as with_known_totals
     from mrf_matrix.reconstruction.shrinkage import ShrunkLeaves as ShrunkLeaves
     from mrf_matrix.reconstruction.shrinkage import shrink_leaves as shrink_leaves
 

@@ -1,6 +1,8 @@
-"""Least squares of answers that are known not to be negative, and under public constraints.
+"""Least squares under what is public: totals, signs of counts, and constraints of a user's own.
 
-The constraints are a user's own, so they meet a general solver: Clarabel, through cvxpy.
+The estimate of the total is ``1ᵀx = sᵀy`` with ``s = (A⁺)ᵀ1``. Of all linear estimates that meet
+a total, the least variance has ``u + g (N - sᵀy)`` with ``g = W A⁺ s / sᵀs``: what the noise of the
+total says about the noise of each answer. A user's constraints meet Clarabel, through cvxpy.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +13,12 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
-from mrf_matrix.mechanisms.measurement.measure import check_determined, checked_workload
+from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells, recovered_squares
+from mrf_matrix.mechanisms.measurement.measure import (
+    check_determined,
+    checked_workload,
+    determined_estimate,
+)
 from mrf_matrix.reconstruction.estimate import (
     Estimate,
     PooledReleases,
@@ -22,17 +28,109 @@ from mrf_matrix.reconstruction.estimate import (
     exact_estimate,
     exact_where_near,
     pool_releases,
+    total_weights,
 )
 from mrf_matrix.reconstruction.feasible_tables import (
     FeasibleTables,
     constrained_least_squares,
     nearest,
 )
-from mrf_matrix.reconstruction.known_totals import checked_totals, with_known_totals
 from strategies.allocation.conic import checked_affine, solve_conic
 from strategies.operators import Identity, MemoryCapError, Operator, check_allocation, over_groups
 from strategies.operators.base.arrays import plain_floats
 from strategies.problem.merging import can_merge, merge_columns
+
+
+def with_known_totals(
+    releases: Release | Sequence[Release],
+    workload: object,
+    *,
+    class_totals: object = None,
+    total: float | None = None,
+) -> Estimate:
+    """Answer a workload by least squares under public totals.
+
+    **Public means known from elsewhere**: under add/remove neighbours the number of records is
+    private, and under replace-one the number of each class is. Totals counted from the private
+    records break the guarantee.
+
+    Parameters
+    ----------
+    releases : Release or sequence of Release
+    workload : ndarray, scipy sparse or Operator of shape (q, n)
+    class_totals : array-like of shape (k,), optional
+        Records of each class.
+    total : float, optional
+        Records of all classes together. Exactly one of the two.
+
+    Returns
+    -------
+    Estimate
+        Unbiased if the totals are right. With u the estimate without constraint, of variance
+        ``v_r``, and ``τ²`` the variance of a class's estimated total, row r has variance
+        ``v_r - g_r² τ²`` under class totals and ``v_r - g_r² τ²/k`` under one total.
+
+    Raises
+    ------
+    RowSpaceError
+        If rows of the workload are no combination of the strategies' rows.
+    TypeError, ValueError
+        If an argument is not of the kind described.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
+    >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
+    >>> release = measure(np.eye(3), counts, PureDP(1), noise="research", random_state=0)
+    >>> fitted = with_known_totals(release, np.eye(3), class_totals=[3])
+    >>> round(fitted.values.sum(), 9), (fitted.variances / release.variance).round(4)
+    (np.float64(3.0), array([0.6667, 0.6667, 0.6667]))
+    """
+    queries = checked_workload(workload)
+    pool = pool_releases(releases)
+    known, shared = checked_totals(pool.n_classes, class_totals, total)
+    weights = total_weights(pool)
+    if weights is None:
+        return replace(
+            combine(releases, queries),
+            note="The strategies do not determine the total, so knowing it changes nothing.",
+        )
+    both = determined_estimate(queries, pool.matrix, np.column_stack([pool.answers, weights]))
+    gain = both[:, -1] / (weights @ weights)
+    missing = (
+        known - weights @ pool.answers
+        if not shared
+        else np.full(pool.n_classes, (known[0] - (weights @ pool.answers).sum()) / pool.n_classes)
+    )
+    free = recovered_squares(queries, pool.matrix)
+    removed = gain**2 * (weights @ weights) / (pool.n_classes if shared else 1)
+    values = both[:, :-1] + np.outer(gain, missing)
+    if pool.variance == 0:
+        values = exact_where_near(values, exact_counts(queries, pool.matrix, pool.answers))
+    return Estimate(
+        values=values,
+        variances=pool.variance * np.maximum(free - removed, 0.0),
+        method=f"least squares under {'a public total' if shared else 'public class totals'}",
+        claim=pool.claim,
+    )
+
+
+def checked_totals(n_classes: int, class_totals: object, total: object) -> tuple[Array, bool]:
+    """Return the totals, and whether it is one for all classes together, or refuse."""
+    if (class_totals is None) == (total is None):
+        raise ValueError(
+            f"class_totals={class_totals!r} and total={total!r}: expected exactly one of them."
+        )
+    shared = class_totals is None
+    name, length = ("total", 1) if shared else ("class_totals", n_classes)
+    given = np.atleast_1d(np.asarray(total if shared else class_totals, dtype=np.float64))
+    if given.shape != (length,) or not np.isfinite(given).all() or given.min() < 0:
+        raise ValueError(
+            f"{name}={total if shared else class_totals!r}: expected {length} finite number"
+            f"{'s' if length > 1 else ''}, not negative."
+        )
+    return given, shared
+
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -11,6 +11,8 @@ from functools import lru_cache
 from math import sqrt
 
 import numpy as np
+from scipy import linalg
+from scipy.sparse.linalg import LinearOperator, lsqr
 
 from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import whole_number
@@ -19,7 +21,11 @@ from mrf_matrix.compilation import path_matrix, prediction_workload, query_matri
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.mechanisms.measurement.measure import checked_workload, determined_estimate
+from mrf_matrix.mechanisms.measurement.measure import (
+    check_determined,
+    checked_workload,
+    determined_estimate,
+)
 from mrf_matrix.mechanisms.rounding import is_integral
 from mrf_matrix.mechanisms.statement import Claim
 from strategies.operators import (
@@ -30,8 +36,11 @@ from strategies.operators import (
     RowSpaceError,
     Scaled,
     Stack,
+    cross_gram,
+    fits,
 )
 from strategies.operators.base.arrays import plain_floats
+from strategies.operators.base.recovery import check_countable
 from strategies.problem.merging import can_merge, merge_columns
 
 FARTHEST = 1e6  # ratio of the deviations of two releases that rounding still lets one weigh
@@ -383,3 +392,35 @@ def vote_noise_share(
     distinct, number, _ = paths.unique_rows()
     leaves = recovered_squares(distinct, matrix)[number][forest.apply(cells)]
     return float(min(1.0, votes.mean() / forest.n_trees**2 / leaves.mean()))
+
+
+TOLERANCE = 1e-6  # relative residual above which the total lies outside the strategies' row space
+
+
+def total_weights(pool: PooledReleases) -> Array | None:
+    """Return the least s with ``sᵀA = 1ᵀ``, shape (m,), or None where there is none."""
+    m, n = pool.matrix.shape
+    if fits((n, 8)):
+        weights = _solve_by_lsqr(pool, m, n)
+        if np.linalg.norm(pool.matrix.rmatmat(weights) - 1.0) <= TOLERANCE * np.sqrt(n):
+            return weights
+        try:
+            check_determined(pool.total_row, pool.matrix)
+        except RowSpaceError:
+            return None
+        if fits((m, n), 16):
+            return np.asarray(linalg.lstsq(pool.matrix.to_dense().T, np.ones(n), cond=1e-12)[0])
+    check_countable(pool.matrix)
+    cross = cross_gram(pool.matrix, pool.total_row)[:, 0]
+    weights = np.asarray(linalg.lstsq(pool.matrix.row_gram(), cross, cond=1e-12)[0])
+    # |sᵀA - 1ᵀ|² = n - sᵀA1, over n
+    return weights if 1 - float(weights @ cross) / n <= 1e-9 else None
+
+
+def _solve_by_lsqr(pool: PooledReleases, m: int, n: int) -> Array:
+    """Solve ``Aᵀs = 1`` by LSQR, whose limit is the least solution (Paige and Saunders, 1982)."""
+    transpose = LinearOperator(
+        (n, m), matvec=pool.matrix.rmatmat, rmatvec=pool.matrix.matmat, dtype=np.float64
+    )
+    solved = lsqr(transpose, np.ones(n), atol=1e-14, btol=1e-14, iter_lim=8 * min(m, n) + 100)
+    return np.asarray(solved[0], dtype=np.float64)

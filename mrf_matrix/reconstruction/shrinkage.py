@@ -23,9 +23,9 @@ from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.nodes import concatenated_ranges
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.statement import Claim
+from mrf_matrix.reconstruction.constraints import with_known_totals
 from mrf_matrix.reconstruction.estimate import Estimate, combine
 from mrf_matrix.reconstruction.feasible_tables import project_to_simplex
-from mrf_matrix.reconstruction.known_totals import with_known_totals
 from strategies.operators import RowKronecker, check_allocation
 from strategies.operators.base.arrays import plain_floats
 

@@ -16,8 +16,7 @@ from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ResidualPosterior
-from mrf_matrix.posterior.effects import Term, terms
-from mrf_matrix.posterior.whole_effects import EffectBand, effect_of
+from mrf_matrix.posterior.effects import EffectBand, Term, effect_of, terms
 from mrf_matrix.reports.page import Section, bars, budget_bar, effect_strip
 from mrf_matrix.reports.privacy_report import (
     Measurement,

@@ -17,8 +17,15 @@ from mrf_matrix.domain.columns import Records
 from mrf_matrix.estimators.model_face import ModelVotes as ModelVotes
 from mrf_matrix.forests.ensembles import attribute_positions
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior
-from mrf_matrix.posterior.effects import AnyPosterior, Term, constant, contributions, terms
-from mrf_matrix.posterior.whole_effects import EffectBand, effect_of
+from mrf_matrix.posterior.effects import (
+    AnyPosterior,
+    EffectBand,
+    Term,
+    constant,
+    contributions,
+    effect_of,
+    terms,
+)
 
 Name = str | tuple[str, ...]
 
@@ -93,7 +100,7 @@ def effect(
 
     Notes
     -----
-    Nothing but the release is read; averages and bands: `mrf_matrix.posterior.whole_effects`.
+    Nothing but the release is read; averages and bands: `mrf_matrix.posterior.effects`.
     """
     if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(f"level={short_repr(level)}: expected a number between 0 and 1.")

@@ -67,8 +67,8 @@ from strategies.bounds.sum_form import joint_bound
 from strategies.operators import Array, Gram, Marginals, Operator, Product, RowKronecker, fits
 from strategies.operators.base.arrays import as_dense, one_thread
 from strategies.operators.kronecker import kronecker_blocks
+from strategies.operators.masks.anova import Energies, products_over
 from strategies.operators.masks.components import MaskRows, mask_rows, table_components
-from strategies.operators.masks.energies import Energies, products_over
 from strategies.problem.determining_rows import DistinctRows, is_explicit
 from strategies.problem.problem import Aim, Problem
 
@@ -375,7 +375,7 @@ def algebra_bound(problem: Problem) -> float | None:
     """Return a bound for a workload in the marginals algebra, else None.
 
     The optimum for Gaussian noise, ``(Σ_U sqrt(w_U p_U))²``: the gap is zero, at any size
-    (`strategies.operators.masks.energies`). It bounds the losses for Laplace noise too, and where
+    (`strategies.operators.masks.anova`). It bounds the losses for Laplace noise too, and where
     attributes are many and small volumes do better.
     """
     energies = problem.energies

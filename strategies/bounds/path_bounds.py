@@ -41,8 +41,8 @@ from scipy import linalg, sparse
 from strategies.bounds.dual_ascent import MARGIN, root_traces
 from strategies.operators import fits
 from strategies.operators.base.arrays import Array, Bools, Longs
+from strategies.operators.masks.anova import is_maximal
 from strategies.operators.masks.components import MaskRows
-from strategies.operators.masks.energies import is_maximal
 from strategies.operators.masks.packed_masks import mask_widths, members, unique_rows
 
 

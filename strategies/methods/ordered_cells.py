@@ -52,10 +52,10 @@ from strategies.operators import (
 )
 from strategies.operators.base.arrays import Bools, Longs
 from strategies.operators.base.recovery import factorise, row_errors
+from strategies.operators.identity import PIdentity
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ordered_sums import OrderedGram
-from strategies.operators.p_identity import PIdentity
 from strategies.operators.ranges import ranges_error
 from strategies.problem.merging import given_order_ranges
 from strategies.problem.problem import Problem

@@ -50,8 +50,8 @@ from strategies.methods.family import (
     require,
 )
 from strategies.operators import Array, Identity, Norm, Operator, Ranges, Sparse
+from strategies.operators.identity import with_rows
 from strategies.operators.ordered_sums import OrderedGram
-from strategies.operators.p_identity import with_rows
 from strategies.problem.problem import Problem
 
 BRANCHINGS = tuple(range(2, 17))  # children of a node that are tried

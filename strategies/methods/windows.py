@@ -37,8 +37,8 @@ from scipy import linalg, sparse
 from strategies.methods.descents import REFUSED, minimise
 from strategies.operators import Array, Operator, Ranges
 from strategies.operators.base.arrays import Longs
+from strategies.operators.identity import with_rows
 from strategies.operators.ordered_sums import OrderedGram
-from strategies.operators.p_identity import with_rows
 from strategies.operators.ranges import sums_from_cells, sums_to_cuts
 
 REACH = 1

@@ -23,10 +23,9 @@ from strategies.operators.base.recovery import (
     row_errors,
 )
 from strategies.operators.explicit import Dense, Gram, MatrixLike, Sparse, as_operator
-from strategies.operators.identity import Grouping, Identity, over_groups
+from strategies.operators.identity import Grouping, Identity, PIdentity, over_groups
 from strategies.operators.kronecker import Kronecker, WeightedKronecker
 from strategies.operators.ordered_sums import AllRanges, PrefixSums
-from strategies.operators.p_identity import PIdentity
 from strategies.operators.product import Product, RowScaled
 from strategies.operators.ranges import Ranges
 from strategies.operators.row_kronecker import RowKronecker

@@ -23,7 +23,7 @@ from strategies.operators.base.arrays import (
     real_sparse,
 )
 from strategies.operators.base.operator import Norm, Operator, check_range, explicit
-from strategies.operators.masks.energies import (
+from strategies.operators.masks.anova import (
     Energies,
     line_energies,
     line_gram_energies,

@@ -14,7 +14,7 @@ from strategies.operators.base.operator import Norm, Operator, check_range, cros
 from strategies.operators.base.qr import has_full_rank, qr_triangle
 from strategies.operators.base.recovery import error_trace, row_errors
 from strategies.operators.explicit import Dense
-from strategies.operators.masks.energies import Energies, product_energies, structure_energies
+from strategies.operators.masks.anova import Energies, product_energies, structure_energies
 from strategies.operators.masks.packed_masks import khatri_rao, unique_rows
 from strategies.operators.product import RowScaled
 from strategies.operators.row_kronecker import RowKronecker

@@ -19,7 +19,7 @@ import numpy as np
 from strategies.operators.base.arrays import Array, check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.explicit import Gram
-from strategies.operators.masks.energies import Energies, split_energies, structure_energies
+from strategies.operators.masks.anova import Energies, split_energies, structure_energies
 from strategies.operators.wrappers import Scaled
 
 PROBES = 4  # random vectors on which a Gram and its claimed form must agree (Freivalds 1977)

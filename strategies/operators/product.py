@@ -29,8 +29,8 @@ from strategies.operators.base.qr import least_squares
 from strategies.operators.base.recovery import takes_long
 from strategies.operators.explicit import Dense
 from strategies.operators.identity import Grouping, over_groups
+from strategies.operators.masks.anova import masks_energies, structure_energies
 from strategies.operators.masks.components import MaskRows, mask_rows
-from strategies.operators.masks.energies import masks_energies, structure_energies
 from strategies.operators.masks.heaviest_cell import Heaviest, heaviest_cell
 from strategies.operators.masks.mask_products import combined_squares
 from strategies.operators.row_kronecker import RowKronecker

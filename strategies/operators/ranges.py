@@ -9,7 +9,7 @@ from scipy import linalg, sparse
 from strategies.operators.base.arrays import Array, Longs, Real, check_allocation, real_array
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import Factors, factored_trace
-from strategies.operators.masks.energies import line_energies, structure_energies
+from strategies.operators.masks.anova import line_energies, structure_energies
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ordered_sums import PrefixSums
 

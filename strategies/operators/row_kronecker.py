@@ -22,13 +22,13 @@ from strategies.operators.base.arrays import (
 )
 from strategies.operators.base.operator import Norm, Operator, rows_product
 from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_long
-from strategies.operators.masks.components import MaskRows, mask_rows
-from strategies.operators.masks.energies import (
+from strategies.operators.masks.anova import (
     Energies,
     masks_energies,
     may_be_tables,
     structure_energies,
 )
+from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.mask_products import (
     check_disjoint,
     cover_domain,

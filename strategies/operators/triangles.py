@@ -16,7 +16,7 @@ from scipy import linalg, sparse
 
 from strategies.operators.base.arrays import Array, Longs, Real, check_allocation, real_array
 from strategies.operators.base.operator import Norm, Operator, check_range
-from strategies.operators.masks.energies import line_energies, structure_energies
+from strategies.operators.masks.anova import line_energies, structure_energies
 from strategies.operators.ordered_sums import OrderedGram, ordered_gram
 from strategies.operators.ranges import prefix_ends
 

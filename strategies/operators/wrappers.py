@@ -29,9 +29,14 @@ from strategies.operators.base.operator import (
     rows_product,
     transpose,
 )
+from strategies.operators.masks.anova import (
+    Energies,
+    Residuals,
+    answers_from,
+    structure_energies,
+    summed_energies,
+)
 from strategies.operators.masks.components import MaskRows, mask_rows, stacked_rows
-from strategies.operators.masks.energies import Energies, structure_energies, summed_energies
-from strategies.operators.masks.residuals import Residuals, answers_from
 
 
 class Wrapper(Operator):

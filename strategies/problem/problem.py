@@ -37,8 +37,8 @@ from strategies.operators.base.arrays import (
     plain_array,
     real_array,
 )
+from strategies.operators.masks.anova import Energies, structure_energies
 from strategies.operators.masks.components import mask_rows
-from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ordered_sums import OrderedGram, ordered_gram
 from strategies.operators.ranges import Ranges

@@ -37,7 +37,7 @@ from strategies.operators import (
 )
 from strategies.operators.base.arrays import Array, Bools, Longs, Real
 from strategies.operators.kronecker import kronecker_blocks
-from strategies.operators.masks.energies import distinct_sets, gram_energies
+from strategies.operators.masks.anova import distinct_sets, gram_energies
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import ENTRY_BYTES, EqualValuedRows, equal_valued_rows, is_plain
 

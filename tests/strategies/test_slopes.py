@@ -41,8 +41,8 @@ from strategies.operators import (
     RowScaled,
     Stack,
 )
+from strategies.operators.masks.anova import structure_energies
 from strategies.operators.masks.components import mask_rows
-from strategies.operators.masks.energies import structure_energies
 from strategies.operators.ordered_sums import OrderedGram
 from strategies.problem.table_union import table_union
 from tests.strategies.workloads import NORMS, PREFIX, Array, definition, trees, ways

@@ -28,13 +28,13 @@ from scipy import sparse
 
 from strategies.operators import Array, Operator, current_cap, fits
 from strategies.operators.base.arrays import Bools
-from strategies.operators.masks.components import MAX_FIXED, components_of, mask_rows
-from strategies.operators.masks.energies import (
+from strategies.operators.masks.anova import (
     Energies,
     gram_energies,
     positive_energies,
     products_over,
 )
+from strategies.operators.masks.components import MAX_FIXED, components_of, mask_rows
 from strategies.operators.masks.packed_masks import containment, unique_rows
 
 Ints = NDArray[np.int64]

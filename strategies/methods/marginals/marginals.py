@@ -50,8 +50,8 @@ from strategies.methods.marginals.optimiser import SetErrors, optimise, row_erro
 from strategies.methods.marginals.product_marginals import has_all_sets
 from strategies.operators import Marginals, ObliqueResiduals, Operator, fits
 from strategies.operators.base.arrays import Bools
+from strategies.operators.masks.anova import Energies
 from strategies.operators.masks.components import MAX_FIXED, mask_rows
-from strategies.operators.masks.energies import Energies
 from strategies.operators.tables.weighted_tables import attribute_set
 from strategies.problem.problem import Problem
 

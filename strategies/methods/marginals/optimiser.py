@@ -26,8 +26,8 @@ from strategies.methods.descents import POWERS, REFUSED, TOTAL, ErrorNorm
 from strategies.methods.marginals.algebra import Cover, Ints, make_cover, set_cells
 from strategies.operators import Array, Marginals, Norm, fits
 from strategies.operators.base.arrays import Bools
+from strategies.operators.masks.anova import Energies
 from strategies.operators.masks.components import components, mask_rows, table_components
-from strategies.operators.masks.energies import Energies
 from strategies.operators.masks.packed_masks import containment
 from strategies.problem.problem import Problem
 

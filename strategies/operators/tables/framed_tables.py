@@ -36,9 +36,9 @@ from strategies.operators.base.recovery import (
 )
 from strategies.operators.explicit import Dense
 from strategies.operators.kronecker import Kronecker, blocks_over, column_squares
+from strategies.operators.masks.anova import Residuals, answers_from, sum_over_cells
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.packed_masks import khatri_rao, unique_rows
-from strategies.operators.masks.residuals import Residuals, answers_from, sum_over_cells
 from strategies.operators.tables.weighted_tables import WeightedTables, format_sets
 
 PARALLEL = 1e-13  # squared length, beside 1, of what is left of a row of one value

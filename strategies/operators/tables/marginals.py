@@ -22,6 +22,16 @@ from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_
 from strategies.operators.base.recovery import SQUARED, RowSpaceError, format_rows
 from strategies.operators.identity import Grouping, Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
+from strategies.operators.masks.anova import (
+    Energies,
+    Residuals,
+    answers_from,
+    residual_answers,
+    structure_energies,
+    sum_over_cells,
+    table_energies,
+    table_of,
+)
 from strategies.operators.masks.components import (
     Components,
     MaskRows,
@@ -29,15 +39,7 @@ from strategies.operators.masks.components import (
     components_of,
     mask_rows,
 )
-from strategies.operators.masks.energies import Energies, structure_energies, table_energies
 from strategies.operators.masks.packed_masks import containment, unique_rows
-from strategies.operators.masks.residuals import (
-    Residuals,
-    answers_from,
-    residual_answers,
-    sum_over_cells,
-    table_of,
-)
 from strategies.operators.product import RowScaled
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.tables.weighted_tables import WeightedTables, format_sets

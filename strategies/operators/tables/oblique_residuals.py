@@ -27,14 +27,14 @@ from strategies.operators.base.arrays import (
 )
 from strategies.operators.base.qr import has_full_rank, least_squares, qr_triangle
 from strategies.operators.explicit import Dense
-from strategies.operators.masks.energies import (
+from strategies.operators.masks.anova import (
     Energies,
+    Residuals,
     positive_energies,
     products_over,
     structure_energies,
 )
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.operators.masks.residuals import Residuals
 from strategies.operators.tables.framed_tables import FramedTables, Side
 from strategies.operators.tables.marginals import ProductTables
 

@@ -24,7 +24,7 @@ from strategies.operators.base.operator import Norm, Operator, check_range, rows
 from strategies.operators.base.qr import thin_qr
 from strategies.operators.explicit import MatrixLike, as_operator
 from strategies.operators.kronecker import Kronecker
-from strategies.operators.masks.residuals import sum_over_cells
+from strategies.operators.masks.anova import sum_over_cells
 from strategies.operators.product import RowScaled
 from strategies.operators.tables.overlapping_tables import (
     JointSolve,

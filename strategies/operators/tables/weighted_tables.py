@@ -27,7 +27,7 @@ from strategies.operators.base.arrays import (
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker
-from strategies.operators.masks.residuals import sum_over_cells
+from strategies.operators.masks.anova import sum_over_cells
 from strategies.operators.wrappers import Scaled
 
 

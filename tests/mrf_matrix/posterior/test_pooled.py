@@ -21,11 +21,10 @@ from mrf_matrix.posterior import (
     Score,
     product_posterior,
 )
-from mrf_matrix.posterior import whole_effects as averages
-from mrf_matrix.posterior.effects import constant, contributions, terms
+from mrf_matrix.posterior import effects as averages
+from mrf_matrix.posterior.effects import average_effect, constant, contributions, terms
 from mrf_matrix.posterior.label_posterior import WEIGHTS_BESIDE_RESIDUALS
 from mrf_matrix.posterior.residual_blocks import EffectBlock
-from mrf_matrix.posterior.whole_effects import average_effect
 from strategies.operators import MemoryCapError, memory_cap
 
 SIZES = (2, 3, 2)

@@ -10,7 +10,6 @@ from mrf_matrix.forests import PureTrees, RandomTrees
 from mrf_matrix.mechanisms import PureDP, calibrate, count_cells, measure, row_variances
 from mrf_matrix.reconstruction import (
     estimate,
-    known_totals,
     nonnegative_least_squares,
     project_to_simplex,
     shrink_leaves,
@@ -162,7 +161,7 @@ def test_totals_where_iterations_fail_and_memory_is_short(monkeypatch):
     counts = count_cells(codes, np.zeros(200, int), (4,) * 6, 1)
     release = measure(strategy, counts, PureDP(1), noise="research", random_state=0)
     expected = with_known_totals(release, paths, class_totals=[200])
-    monkeypatch.setattr(known_totals, "_solve_by_lsqr", lambda pool, m, n: np.zeros(m))
+    monkeypatch.setattr(estimate, "_solve_by_lsqr", lambda pool, m, n: np.zeros(m))
     dense = with_known_totals(release, paths, class_totals=[200])
     with memory_cap(500_000):
         implicit = with_known_totals(release, paths, class_totals=[200])

@@ -23,9 +23,9 @@ from strategies.operators import (
     memory_cap,
 )
 from strategies.operators.base.recovery import MOST_BITS, coordinates
+from strategies.operators.masks.anova import DistinctMasks, contract
 from strategies.operators.masks.components import MaskRows, components
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.operators.masks.residuals import DistinctMasks, contract
 from strategies.operators.tables import marginals as marginals_module
 
 RANDOM = np.random.default_rng(12)
