@@ -207,6 +207,16 @@ def test_flips_of_implicit_strategies_agree_with_simulated_releases(method, of):
     )
 
 
+@pytest.mark.parametrize(("kind", "budget"), [("batch", BUDGETS[0]), ("subsample", BUDGETS[1])])
+def test_errors_of_several_ensembles_add_up(kind, budget):
+    several = {"n_ensembles": 2, "max_features": 3}
+    made = plan(DOMAIN, kind, strategy="identity", queries=30, **several, **budget, **SMALL)
+    errors = sum(released(one, np.random.default_rng(i)) for i, one in enumerate(made.parts))
+    assert np.sqrt((errors**2).mean()) == pytest.approx(
+        np.sqrt(made.row_variances.mean()), rel=0.03
+    )
+
+
 def test_votes_of_a_training_plan():
     made = plan(DOMAIN, epsilon=1, strategy="identity", queries=15, **SMALL)
     asked = plan(made.forest, "batch", epsilon=1, strategy=made.strategy, queries=15, n_classes=3)
