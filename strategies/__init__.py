@@ -21,7 +21,7 @@ from strategies.methods.family import Family, Progress, Search, identity
 from strategies.methods.few_rows import p_identity, row_space
 from strategies.methods.free_entries import free_entries
 from strategies.methods.gaussian_optimal import gaussian_optimal, leaves, path_optimal
-from strategies.methods.kronecker_selections import kronecker, kronecker_selections
+from strategies.methods.kronecker_selections import boxes, kronecker, kronecker_selections
 from strategies.methods.marginals.gaussian_unions import (
     joint_tables,
     oblique_residuals,
@@ -29,8 +29,7 @@ from strategies.methods.marginals.gaussian_unions import (
 )
 from strategies.methods.marginals.marginals import marginals, residual_marginals
 from strategies.methods.marginals.product_marginals import product_marginals
-from strategies.methods.ordered_cells import boxes, ordered_cells
-from strategies.methods.streams import prefix_factorisation, toeplitz
+from strategies.methods.ordered_cells import ordered_cells, prefix_factorisation, toeplitz
 from strategies.methods.trees import levels, tree, wavelet
 from strategies.methods.weighted_rows import weighted_rows, workload_itself
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap

@@ -36,7 +36,6 @@ from mrf_matrix.files.container import (
     ModelFileError,
     write_container,
 )
-from mrf_matrix.files.release_files import check_covered
 from mrf_matrix.kinds.labels import LABELS, POOL
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan
 from mrf_matrix.kinds.model import Kind, Model
@@ -46,7 +45,7 @@ from mrf_matrix.kinds.tables import ADDITIVE, NAIVE_BAYES, TABLES
 from mrf_matrix.kinds.two_stage import TWO_STAGE
 from mrf_matrix.mechanisms import Mechanism, Release
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, DrawnAnswers
-from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
+from mrf_matrix.mechanisms.statement import Claim, check_covered, provenance_of, provenance_to_dict
 from mrf_matrix.release.curator import Announce, Curator, Read
 from mrf_matrix.release.plan import (
     Options,

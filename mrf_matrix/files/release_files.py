@@ -63,7 +63,12 @@ from mrf_matrix.mechanisms.rounding import (
     is_nonnegative,
 )
 from mrf_matrix.mechanisms.shared_noise import Quorum, SharedDiscreteGaussian, SharedDiscreteLaplace
-from mrf_matrix.mechanisms.statement import Claim, budget_of, provenance_of, provenance_to_dict
+from mrf_matrix.mechanisms.statement import (
+    budget_of,
+    check_covered,
+    provenance_of,
+    provenance_to_dict,
+)
 from strategies.operator_files import OperatorFileError, decode, encode
 from strategies.operators import Norm, Operator, Scaled
 
@@ -309,16 +314,6 @@ def release_of(container: Container) -> tuple[Release, object]:
             f"{release.is_private}."
         )
     return release, described
-
-
-def check_covered(claim: Claim, budget: PureDP | ZCDP, neighboring: str, noise: str) -> None:
-    """Refuse the claim of a file that is less than what it holds has cost."""
-    try:
-        claim.check_covers(budget, neighboring, noise)
-    except ValueError as error:
-        raise FieldError(
-            f"{one_line(error)} The file claims more privacy than its noise gives."
-        ) from error
 
 
 def _read_measurement(data: object) -> MeasurementRecord | None:

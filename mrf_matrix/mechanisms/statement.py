@@ -15,6 +15,7 @@ from mrf_matrix.base.fields import (
     line_of_text,
     list_of,
     object_of,
+    one_line,
 )
 from mrf_matrix.base.provenance import WORST_FIRST, Provenance, Spending
 from mrf_matrix.mechanisms.budget import NEIGHBORING, ZCDP, PureDP
@@ -292,3 +293,13 @@ def _list_names(names: Iterable[str]) -> str:
 
 def _distinct_texts(texts: Iterable[str]) -> list[str]:
     return [text for text in dict.fromkeys(texts) if text]
+
+
+def check_covered(claim: Claim, budget: PureDP | ZCDP, neighboring: str, noise: str) -> None:
+    """Refuse the claim of a file that is less than what it holds has cost."""
+    try:
+        claim.check_covers(budget, neighboring, noise)
+    except ValueError as error:
+        raise FieldError(
+            f"{one_line(error)} The file claims more privacy than its noise gives."
+        ) from error

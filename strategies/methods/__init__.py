@@ -7,7 +7,6 @@ from strategies.methods import (
     gaussian_optimal,
     kronecker_selections,
     ordered_cells,
-    streams,
     trees,
     weighted_rows,
 )
@@ -28,7 +27,7 @@ FAMILIES: tuple[Family, ...] = (
     residual_marginals(),
     product_marginals.product_marginals(),
     kronecker_selections.kronecker_selections(),
-    ordered_cells.boxes(),
+    kronecker_selections.boxes(),
     gaussian_optimal.gaussian_optimal(),
     gaussian_optimal.path_optimal(),
     weighted_marginals(),
@@ -41,8 +40,8 @@ FAMILIES: tuple[Family, ...] = (
     trees.tree(),
     trees.levels(),
     trees.wavelet(),
-    streams.prefix_factorisation(),
-    streams.toeplitz(),
+    ordered_cells.prefix_factorisation(),
+    ordered_cells.toeplitz(),
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""
 

@@ -369,3 +369,26 @@ def shares_of(families: Sequence[Family]) -> tuple[float, ...]:
     if not total > 0:
         return (1.0,) * len(families)
     return tuple(one.share / total for one in families)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Selections for parts of a workload, each made once."""
+
+    search: Search
+    work: float  # allowance of one selection
+    known: dict[tuple[Family | str, bytes | int], Operator] = field(
+        default_factory=dict, init=False
+    )
+
+    def best(self, workload: Operator, method: Family | None = None) -> Operator:
+        """Return the strategy for a part, known by its Gram, by any family or a given one.
+
+        A family is itself, whatever its name: two may be called the same.
+        """
+        n = workload.shape[1]
+        part = workload.gram_dense().tobytes() if fits((n, n), 16) else id(workload)
+        key = method or "auto", part
+        if key not in self.known:
+            self.known[key] = self.search.select(workload, self.work, key[0])
+        return self.known[key]

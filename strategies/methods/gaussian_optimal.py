@@ -62,7 +62,7 @@ from strategies.methods.family import (
     is_unordered,
     require,
 )
-from strategies.methods.streams import prefix_root
+from strategies.methods.ordered_cells import prefix_root
 from strategies.operators import (
     Array,
     Dense,

@@ -16,7 +16,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from strategies import Family, examples, prefix_factorisation, select, toeplitz
-from strategies.methods.streams import square_root
+from strategies.methods.ordered_cells import square_root
 from strategies.problem.problem import Objective
 
 SIZES = (64, 1024, 16_384, 100_000)
