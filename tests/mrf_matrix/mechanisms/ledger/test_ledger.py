@@ -176,6 +176,13 @@ def test_sums_with_endless_denominators_are_refused():
 # -- (ε, δ) ---------------------------------------------------------------------------------------
 
 
+def test_epsilon_of_gaussian_charges_is_that_of_their_sum():
+    ledger = PrivacyLedger(rho=1)
+    for _ in range(2):
+        pay(ledger, ZCDP(0.125))
+    assert ledger.spent_epsilon(1e-6) == ZCDP(0.25).epsilon(1e-6)
+
+
 def test_epsilon_of_both_kinds_is_the_smaller_of_two_compositions():
     ledger = PrivacyLedger(rho=1)
     pay(ledger, ZCDP(0.125))
