@@ -17,7 +17,7 @@ from typing import Literal, ParamSpec, TypeVar
 import numpy as np
 
 from strategies.bounds.dual_ascent import factor_seconds
-from strategies.operators import Identity, Norm, Operator, fits
+from strategies.operators import Identity, Kronecker, Norm, Operator, fits
 from strategies.operators.base.recovery import PRODUCTS, factorisation_seconds
 from strategies.problem.problem import NORMS, OBJECTIVES, Objective, Problem
 
@@ -392,3 +392,12 @@ class Parts:
         if key not in self.known:
             self.known[key] = self.search.select(workload, self.work, key[0])
         return self.known[key]
+
+
+SHARING = 8  # cells of a factor from which its selection takes time worth counting
+
+
+def searched_factors(workload: Kronecker) -> list[Operator]:
+    """Return the different factors whose selections take time."""
+    known = {f.gram_dense().tobytes(): f for f in workload.factors if f.shape[1] >= SHARING}
+    return list(known.values())

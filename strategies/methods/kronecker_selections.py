@@ -32,6 +32,7 @@ from strategies.methods.family import (
     Search,
     factory,
     require,
+    searched_factors,
 )
 from strategies.methods.marginals.product_marginals import is_best
 from strategies.methods.ordered_cells import range_strategy
@@ -56,7 +57,6 @@ from strategies.problem.merging import given_order_ranges
 from strategies.problem.problem import Problem
 
 ROUNDS = 2  # turns that every attribute takes where one product serves several blocks
-SHARING = 8  # cells of a factor from which its selection takes time worth counting
 BRIEF = 0.25
 """Seconds up to which every factor may take the whole limit: its cheap starts come first."""
 
@@ -92,12 +92,6 @@ def factors_by(problem: Problem, search: Search, methods: tuple[Family, ...]) ->
         return product_for_all(blocks, search, every)
     parts, pairs = Parts(search, search.work / count), zip(blocks[0][1].factors, every, strict=True)
     return Kronecker([parts.best(factor, one) for factor, one in pairs])
-
-
-def searched_factors(workload: Kronecker) -> list[Operator]:
-    """Return the different factors whose selections take time."""
-    known = {f.gram_dense().tobytes(): f for f in workload.factors if f.shape[1] >= SHARING}
-    return list(known.values())
 
 
 def product_for_all(

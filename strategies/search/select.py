@@ -23,9 +23,9 @@ from strategies.methods.family import (
     Search,
     evaluation_seconds,
     requested_families,
+    searched_factors,
     shares_of,
 )
-from strategies.methods.kronecker_selections import searched_factors
 from strategies.methods.weighted_rows import OWN_ROWS, own_loss
 from strategies.operators import (
     Dense,
