@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
-from mrf_matrix.mechanisms.budget import claimed_budget, squared_factor
+from mrf_matrix.mechanisms.budget import claimed_budget
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.mechanisms.measurement.mechanism import MechanismView, noise_for
+from mrf_matrix.mechanisms.measurement.mechanism import MechanismView, noise_for, squared_factor
 from strategies import Strategy
 from strategies.operators import Gram, MemoryCapError, Operator, as_operator
 from strategies.operators.base.arrays import plain_array, plain_floats

@@ -39,15 +39,9 @@ from mrf_matrix.files.container import (
     largest_file,
     write_container,
 )
-from mrf_matrix.mechanisms.budget import (
-    NEIGHBORING,
-    ZCDP,
-    PureDP,
-    checked_neighboring,
-    squared_factor,
-)
+from mrf_matrix.mechanisms.budget import NEIGHBORING, ZCDP, PureDP, checked_neighboring
 from mrf_matrix.mechanisms.counts import check_columns, checked_sizes
-from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, noise_for
+from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, noise_for, squared_factor
 from mrf_matrix.mechanisms.measurement.release import (
     NOISE_KINDS,
     DrawnAnswers,

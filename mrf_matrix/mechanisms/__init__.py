@@ -7,19 +7,17 @@ from mrf_matrix.base.front_door import front_door
 if TYPE_CHECKING:
     from mrf_matrix.base.checks import BudgetError as BudgetError
     from mrf_matrix.base.checks import PrivateDataError as PrivateDataError
-    from mrf_matrix.mechanisms.approximate_dp import ApproximateDP as ApproximateDP
     from mrf_matrix.mechanisms.budget import NEIGHBORING as NEIGHBORING
     from mrf_matrix.mechanisms.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budget import PureDP as PureDP
     from mrf_matrix.mechanisms.budget import as_budget as as_budget
     from mrf_matrix.mechanisms.budget import budget_shares as budget_shares
-    from mrf_matrix.mechanisms.budget import neighboring_factor as neighboring_factor
-    from mrf_matrix.mechanisms.budget import squared_factor as squared_factor
     from mrf_matrix.mechanisms.counts import CellCounts as CellCounts
     from mrf_matrix.mechanisms.counts import count_cells as count_cells
     from mrf_matrix.mechanisms.counts import merge_counts as merge_counts
     from mrf_matrix.mechanisms.ledger.charge import Charge as Charge
     from mrf_matrix.mechanisms.ledger.file import LedgerError as LedgerError
+    from mrf_matrix.mechanisms.ledger.filter_state import ApproximateDP as ApproximateDP
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms.ledger.payers import BudgetWarning as BudgetWarning
     from mrf_matrix.mechanisms.ledger.payers import privacy_ledger as privacy_ledger
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.measurement.measure import reconstruct as reconstruct
     from mrf_matrix.mechanisms.measurement.measure import row_variances as row_variances
     from mrf_matrix.mechanisms.measurement.mechanism import Mechanism as Mechanism
+    from mrf_matrix.mechanisms.measurement.mechanism import neighboring_factor as neighboring_factor
+    from mrf_matrix.mechanisms.measurement.mechanism import squared_factor as squared_factor
     from mrf_matrix.mechanisms.measurement.release import MeasurementRecord as MeasurementRecord
     from mrf_matrix.mechanisms.measurement.release import Release as Release
     from mrf_matrix.mechanisms.noise import DiscreteGaussian as DiscreteGaussian

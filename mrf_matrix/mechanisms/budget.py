@@ -1,4 +1,4 @@
-"""Budgets of pure and of zero-concentrated privacy, their shares, and whom they protect.
+"""Budgets of pure and of zero-concentrated privacy, their shares, and the (ε, δ) they imply.
 
 *Shares of one budget for several strategies on the same records, in closed form.* Strategy k with
 loss L_k has the total error ``2 L_k/ε_k²`` under pure privacy and ``L_k/(2 ρ_k)`` under zero-
@@ -8,30 +8,20 @@ concentrated privacy. With ``Σ ε_k``, or ``Σ ρ_k``, given,
     least largest error:      ε_k ∝ L_k^(1/2)      ρ_k ∝ L_k
 
 by Lagrange's condition, and by making all errors equal.
-
-*Neighbouring data sets.* Write ``a_i`` for column i of the strategy A, ``Δ`` for its largest column
-norm. A record in cell i of class c adds ``a_i`` to column c of the m x k answers ``A D``.
-
-``add_remove``
-    Neighbours differ by one record more or less: the answers change by one column of A, by at
-    most Δ in either norm.
-``replace_one``
-    Neighbours differ in one record, which may change cell and class: (i, c) becomes (j, c').
-    In the L1 norm the answers change by at most ``|a_i|_1 + |a_j|_1 <= 2Δ``, reached whenever two
-    cells (or one cell in two classes) have the largest norm.
-    In the L2 norm, with another class, by ``sqrt(|a_i|² + |a_j|²) <= sqrt(2) Δ``. With the same
-    class by ``|a_i - a_j| = sqrt(|a_i|² + |a_j|² - 2 a_i·a_j)``: at most ``2Δ``, and at most
-    ``sqrt(2) Δ`` again where no entry of A is negative, for then ``a_i·a_j >= 0``.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import lru_cache, total_ordering
-from math import inf, sqrt
+from math import inf, isinf, log, sqrt
 from numbers import Real
 from reprlib import repr as short
 from typing import ClassVar, Literal, Self, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mrf_matrix.base.checks import (
     BudgetError,
@@ -41,13 +31,65 @@ from mrf_matrix.base.checks import (
     magnitude,
     one_word,
 )
-from mrf_matrix.mechanisms.approximate_dp import (
-    LEAST,
-    UPWARD,
-    checked_delta,
-    implied_epsilon,
-    largest_rho,
-)
+
+UPWARD = Context(prec=6, rounding=ROUND_CEILING)
+
+BISECTIONS = 60
+LARGEST = 10**6
+"""Larger ε are converted as this: the ρ found implies them too."""
+LEAST = 1e-300  # smaller ρ are converted as this: an upper bound, and finite arithmetic
+
+LEAST_CONVERTED = 1e-140  # ε beside δ whose ρ, about its square, is a float above `LEAST`
+
+
+def renyi_orders(rho: float, delta: float) -> NDArray[np.float64]:
+    """Return Rényi orders around the one that converts ρ at δ best, increasing."""
+    best = 1 + sqrt(log(1 / delta) / rho)
+    return 1 + np.geomspace(max((best - 1) / 100, 0.011), (best - 1) * 100 + 1, 2000)
+
+
+def implied_epsilon(rho: float, delta: float) -> float:
+    from dp_accounting import rdp
+
+    slack = log(1 / delta)
+    orders = renyi_orders(rho, delta)
+    found = float(rdp.compute_epsilon(orders, rho * orders, delta)[0])
+    # orders near 1 are not among them: beyond ρ of 1000 the classical conversion is the sharper
+    return min(found, rho + 2 * sqrt(rho * slack))
+
+
+def largest_rho(epsilon: float | Fraction, delta: float | Fraction) -> Fraction | float:
+    """Return the largest ρ found that implies (ε, δ), see `ZCDP.for_approximate_dp`."""
+    target = exact_positive("epsilon", epsilon, allow_infinite=True)
+    checked = checked_delta(delta)
+    if isinf(target):
+        return target
+    if target < LEAST_CONVERTED:
+        raise BudgetError(
+            f"epsilon={magnitude(Fraction(target))}: expected at least 1e-140 beside delta."
+        )
+    goal = float(min(target, LARGEST))
+    slack = log(1 / checked)
+    # the classical conversion ε = ρ + 2 sqrt(ρ log(1/δ)) is never better: a safe start, the
+    # square of sqrt(slack + ε) - sqrt(slack) without a difference of nearly equal numbers
+    low = (goal / (sqrt(slack + goal) + sqrt(slack))) ** 2 * (1 - 1e-9)
+    high = goal + 4 * low
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if implied_epsilon(middle, checked) <= goal else (low, middle)
+    return Fraction(repr(low * (1 - 1e-9)))  # converted back it is within goal
+
+
+def checked_delta(delta: object) -> float:
+    exact = exact_positive("delta", delta)
+    if exact >= 1 or float(exact) < LEAST:
+        given = float(delta) if isinstance(delta, Fraction) else delta
+        raise BudgetError(
+            f"delta={given!r}: expected a probability between 0 and 1, exclusive, and of 1e-300 or "
+            f"more."
+        )
+    return float(exact)
+
 
 Norm = Literal["l1", "l2"]
 
@@ -315,37 +357,6 @@ LARGEST_CLAIMED = 10**200
 
 def checked_neighboring(neighboring: object) -> Neighboring:
     return one_word("neighboring", neighboring, NEIGHBORING)
-
-
-def squared_factor(neighboring: object, norm: Literal["l1", "l2"], *, nonnegative: bool) -> int:
-    """Return the *square* of what the relation multiplies the sensitivity by: 1, 2 or 4.
-
-    Parameters
-    ----------
-    neighboring : {"add_remove", "replace_one"}
-    norm : {"l1", "l2"}
-    nonnegative : bool
-        Whether no entry of the strategy is negative, as far as is known.
-
-    Examples
-    --------
-    >>> squared_factor("replace_one", "l1", nonnegative=True)
-    4
-    >>> squared_factor("replace_one", "l2", nonnegative=True)
-    2
-    """
-    if checked_neighboring(neighboring) == "add_remove":
-        return 1
-    return 2 if norm == "l2" and nonnegative else 4
-
-
-def neighboring_factor(neighboring: object, norm: Literal["l1", "l2"] = "l1") -> float:
-    """Return what the relation multiplies the sensitivity by, for any strategy: 1 or 2.
-
-    In the L2 norm and for a strategy without negative entries, sqrt(2) suffices under
-    "replace_one": see `squared_factor`.
-    """
-    return sqrt(squared_factor(neighboring, norm, nonnegative=False))
 
 
 def as_budget(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:

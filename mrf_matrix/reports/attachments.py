@@ -16,9 +16,9 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import FieldError, JsonObject, line_of_text, list_of, number_of
 from mrf_matrix.base.provenance import Spending
 from mrf_matrix.mechanisms import PrivacyLedger
-from mrf_matrix.mechanisms.budget import checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import HEADER, Charge, rows_of
-from mrf_matrix.mechanisms.measurement.mechanism import noise_for
+from mrf_matrix.mechanisms.measurement.mechanism import noise_for, squared_factor
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.mechanisms.statement import Claim, compose_budgets, pays, provenance_of
 from mrf_matrix.reports.page import ReportPage, Section, budget_bar, reliability_plot

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, cast
 from mrf_matrix.base.checks import BudgetError, format_number
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import WORST_FIRST, Spending, new_identity
-from mrf_matrix.mechanisms.approximate_dp import UPWARD, ApproximateDP
-from mrf_matrix.mechanisms.budget import ZCDP, Neighboring, PureDP, as_budget
-from mrf_matrix.mechanisms.ledger.filter_state import Amounts, FilterState, opening_state
+from mrf_matrix.mechanisms.budget import UPWARD, ZCDP, Neighboring, PureDP, as_budget
+from mrf_matrix.mechanisms.ledger.filter_state import (
+    Amounts,
+    ApproximateDP,
+    FilterState,
+    opening_state,
+)
 from mrf_matrix.mechanisms.measurement.mechanism import checked_budget
 from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.mechanisms.statement import ledger_statement, pays, protects

@@ -27,11 +27,11 @@ from mrf_matrix.base.fields import (
     versioned_object,
 )
 from mrf_matrix.base.files import UnreadableError, open_regular
-from mrf_matrix.mechanisms.approximate_dp import ApproximateDP
 from mrf_matrix.mechanisms.budget import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Amount, Charge, LedgerTerms, Total
 from mrf_matrix.mechanisms.ledger.filter_state import (
     Amounts,
+    ApproximateDP,
     FilterState,
     PrivacyFilter,
     filter_state_of,

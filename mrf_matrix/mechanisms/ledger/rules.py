@@ -10,7 +10,6 @@ from typing import Any
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.checks import BudgetError, check_parent_process, one_word
 from mrf_matrix.base.provenance import Provenance, Spending
-from mrf_matrix.mechanisms.approximate_dp import ApproximateDP
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import (
     DOWNWARD,
@@ -21,7 +20,7 @@ from mrf_matrix.mechanisms.ledger.charge import (
     amount_text,
     short_text,
 )
-from mrf_matrix.mechanisms.ledger.filter_state import Amounts
+from mrf_matrix.mechanisms.ledger.filter_state import Amounts, ApproximateDP
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, Noise
 from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim, convert_relation
 

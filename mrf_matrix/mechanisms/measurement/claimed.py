@@ -16,9 +16,14 @@ import strategies
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.budget import ZCDP, PureDP, checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP, checked_neighboring
 from mrf_matrix.mechanisms.counts import check_columns
-from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, checked_budget, noise_for
+from mrf_matrix.mechanisms.measurement.mechanism import (
+    Mechanism,
+    checked_budget,
+    noise_for,
+    squared_factor,
+)
 from mrf_matrix.mechanisms.measurement.release import ELSEWHERE, DrawnAnswers, Noise, Release
 from mrf_matrix.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.rounding import (

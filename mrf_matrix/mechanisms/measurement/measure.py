@@ -12,10 +12,15 @@ from mrf_matrix.base.arrays import Array, Longs, Seed
 from mrf_matrix.base.checks import PrivateValue, check_parent_process
 from mrf_matrix.base.provenance import STRATEGY, Provenance
 from mrf_matrix.base.work import enter_draw, save_draw
-from mrf_matrix.mechanisms.budget import ZCDP, Norm, PureDP, checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import ZCDP, Norm, PureDP, checked_neighboring
 from mrf_matrix.mechanisms.counts import CellCounts, check_columns
 from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells, recovered_squares
-from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, checked_budget, noise_for
+from mrf_matrix.mechanisms.measurement.mechanism import (
+    Mechanism,
+    checked_budget,
+    noise_for,
+    squared_factor,
+)
 from mrf_matrix.mechanisms.measurement.release import (
     Noise,
     Release,

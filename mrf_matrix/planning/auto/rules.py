@@ -20,8 +20,11 @@ import numpy as np
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_refusal
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.mechanisms.budget import squared_factor
-from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon, choice_signal
+from mrf_matrix.mechanisms.measurement.mechanism import (
+    choice_epsilon,
+    choice_signal,
+    squared_factor,
+)
 from mrf_matrix.mechanisms.selection import LARGEST_RATE
 from mrf_matrix.planning.auto.choices import (
     AMPLE,

@@ -17,7 +17,8 @@ from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.forests.ensembles import Block, Ensemble, attribute_positions, naive_bayes_forest
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
-from mrf_matrix.mechanisms.budget import claiming_budgets, squared_factor
+from mrf_matrix.mechanisms.budget import claiming_budgets
+from mrf_matrix.mechanisms.measurement.mechanism import squared_factor
 from mrf_matrix.planning.plans.block_design import (
     BlockChoice,
     BlockDesign,

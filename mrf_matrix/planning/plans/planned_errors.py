@@ -12,7 +12,7 @@ from mrf_matrix.base.arrays import Array, Bools, Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.error.noise_sums import NoiseTerm, add_terms, normal_flip
-from mrf_matrix.mechanisms.budget import squared_factor
+from mrf_matrix.mechanisms.measurement.mechanism import squared_factor
 from mrf_matrix.planning.plans.part import PlannedParts, PlanPart
 from mrf_matrix.planning.plans.plan_kind import PlanKind
 from strategies.operators import Marginals, Operator

@@ -21,8 +21,7 @@ from mrf_matrix.base.provenance import current_spending
 from mrf_matrix.base.work import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import Mechanism
-from mrf_matrix.mechanisms.budget import squared_factor
-from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon
+from mrf_matrix.mechanisms.measurement.mechanism import choice_epsilon, squared_factor
 from mrf_matrix.planning.plans.cost import SIGNAL_CHECK
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from mrf_matrix.release.curator import StrategyStep, flat_steps, is_plan
