@@ -162,7 +162,7 @@ def table_dual(problem: Problem) -> TableDual | None:
     return TableDual(every, best * (1.0 - MARGIN))
 
 
-def worst_bound(problem: Problem, work: float = WORK) -> float:
+def worst_bound(problem: Problem, work: float) -> float:
     """Return a bound that the largest error of no strategy can be below; 0 where none is known."""
     tables = table_dual(problem)
     if tables is not None:
@@ -275,7 +275,7 @@ def lower_bound(problem: Problem, work: float = WORK) -> float:
     return max(product, row_maximum_bound(problem), rows_bound(problem, work))
 
 
-def products_bound(problem: Problem, work: float = WORK) -> float:
+def products_bound(problem: Problem, work: float) -> float:
     """Return a bound for a product, or for a union of several as tables, else 0."""
     if isinstance(problem.workload, RowKronecker | Product):  # rows of masks, or sums of such
         return 0.0
@@ -319,7 +319,7 @@ def has_weighable_cells(problem: Problem) -> bool:
     return problem.merged_workload is not None and is_explicit(problem.merged_workload)
 
 
-def rows_bound(problem: Problem, work: float = WORK) -> float:
+def rows_bound(problem: Problem, work: float) -> float:
     """Return a bound from the workload's rows over its merged cells, or from paths behind them.
 
     Where no search has weighted its cells, and that would take too long: at weights by length.

@@ -50,7 +50,7 @@ CLIMBERS = 150  # cells that climb to larger norms, code by code
 UPDATES = 4  # of the weights in a round
 POWER = 4.0  # of an update; 1 climbs surely
 SHARE = 0.3  # of all weight on single cells at first
-LARGEST_GRAM = 1600  # rows, and paths behind them, that a bound keeps unless more are allowed
+LARGEST_GRAM = 1600  # rows, and paths behind them, that a bound keeps
 GAP = 5e-3  # at which the climb for a bound stops
 FAINT = 1e-8  # share of all weight below which a cell is dropped
 CELL_SECONDS = 2e-6  # to tell a cell from others, and to hold it for a round
@@ -323,11 +323,11 @@ def fewer_rows(paths: PatternRows) -> PatternRows:
     return replace(paths, mix=sparse.csr_array(np.linalg.qr(paths.mix.toarray(), mode="r")))
 
 
-def paths_bound(workload: Operator, work: float = 2.0, most: int = LARGEST_GRAM) -> float | None:
+def paths_bound(workload: Operator, work: float) -> float | None:
     """Return a bound on the loss of every strategy, without n; None where no paths show.
 
-    `most`: rows and distinct paths that are climbed with, the heaviest; arrays have this side.
-    More paths, of one row each, are bounded together at even weights.
+    The heaviest `LARGEST_GRAM` rows and distinct paths are climbed with; more paths, of one row
+    each, are bounded together at even weights.
 
     Raises MemoryCapError if the row Gram does not fit the memory cap.
     """
@@ -335,9 +335,9 @@ def paths_bound(workload: Operator, work: float = 2.0, most: int = LARGEST_GRAM)
     if rows is None:
         return None
     every = distinct_paths(keep_heaviest(rows))
-    if every.n_paths > most and is_plain(every):
+    if every.n_paths > LARGEST_GRAM and is_plain(every):
         return even_bound(every)
-    paths = heaviest_rows(every, most)
+    paths = heaviest_rows(every, LARGEST_GRAM)
     side = max(paths.n_paths, paths.mix.shape[0])
     check_allocation("row Grams of the distinct paths", (side, side, 4))
     climb = PathClimb(paths, np.random.default_rng(0))

@@ -325,10 +325,10 @@ def own_rows(problem: Problem) -> Array | None:
     return rows if len(rows) <= min(MOST_ROWS, merged.shape[1]) else None
 
 
-def powered_rows(rows: Array, power: float = 2.0) -> Array:
-    """Return the rows' entries to a power, with their signs, every row with largest entry 1."""
+def squared_rows(rows: Array) -> Array:
+    """Return the rows' entries squared, with their signs, every row with largest entry 1."""
     scaled = rows / np.abs(rows).max(axis=1, keepdims=True)
-    return np.asarray(np.sign(scaled) * np.abs(scaled) ** power)
+    return np.asarray(scaled * np.abs(scaled))
 
 
 def gaussian_rows(factor: Array, work: float) -> Array:

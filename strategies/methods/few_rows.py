@@ -34,8 +34,8 @@ from strategies.methods.descents import (
     log_norm,
     minimise,
     own_rows,
-    powered_rows,
     scaled_rows,
+    squared_rows,
     step_seconds,
 )
 from strategies.methods.family import (
@@ -112,8 +112,8 @@ def starts(
     g = factor.shape[1]
     own = own_rows(problem) if p is None else None
     if own is not None:
-        yield scaled_rows(powered_rows(own), 6.0)
-        yield scaled_rows(powered_rows(own), 1.5)
+        yield scaled_rows(squared_rows(own), 6.0)
+        yield scaled_rows(squared_rows(own), 1.5)
     if p is None and 2 * update_seconds(factor) < search.work / 4:
         yield scaled_rows(gaussian_rows(factor, search.work / 8), 3.0)
     usual = {max(1, g // share) for share in (64, 32, 16, 8)} | {4}

@@ -23,8 +23,8 @@ from strategies.methods.descents import (
     descent_target,
     own_rows,
     p_identity_matrix,
-    powered_rows,
     scaled_rows,
+    squared_rows,
     step_seconds,
 )
 from strategies.methods.family import (
@@ -100,8 +100,8 @@ def row_starts(problem: Problem) -> Iterator[Array]:
     """Yield the Identity with the workload's own rows beside it, lightly and heavily."""
     own = own_rows(problem)
     if own is not None:
-        yield p_identity_matrix(scaled_rows(powered_rows(own), 1.5))
-        yield p_identity_matrix(scaled_rows(powered_rows(own), 6.0))
+        yield p_identity_matrix(scaled_rows(squared_rows(own), 1.5))
+        yield p_identity_matrix(scaled_rows(squared_rows(own), 6.0))
 
 
 def affordable_descents(descents: Iterator["EntryDescent"], work: float) -> list["EntryDescent"]:
@@ -190,7 +190,7 @@ def without_identity(factor: Array, rows: Array, errors: ErrorNorm = TOTAL) -> A
     return alone if losses[0] < losses[1] else whole
 
 
-def direct_loss(factor: Array, matrix: Array, errors: ErrorNorm = TOTAL) -> float:
+def direct_loss(factor: Array, matrix: Array, errors: ErrorNorm) -> float:
     """Return the loss for "l1" by QR, infinite where W is not determined."""
     try:
         solved = factorise(Dense(matrix)).row_errors(factor)

@@ -252,7 +252,7 @@ class Candidates:
     errors: ErrorNorm = TOTAL  # what is minimised of the errors of F's rows
 
     @classmethod
-    def per_row(cls, rows: Array, factor: Array, errors: ErrorNorm = TOTAL) -> "Candidates":
+    def per_row(cls, rows: Array, factor: Array, errors: ErrorNorm) -> "Candidates":
         """Return rows with a weight each, for Laplace noise."""
         return cls(rows, factor, np.arange(len(rows)), np.abs(rows), errors=errors)
 
