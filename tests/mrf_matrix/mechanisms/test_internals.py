@@ -260,6 +260,17 @@ def test_whatever_holds_records_shows_its_kind_alone_and_stays():
                 leave(one)
 
 
+def test_parts_of_records_are_counted_afresh():
+    """Two steps of one budget each see records that the other does not."""
+    codes = np.stack(np.unravel_index(np.arange(48) % 12, SIZES), axis=1).astype(np.int32)
+    labels = np.zeros(48, dtype=np.int32)
+    records = EncodedRecords(Domain.from_sizes(SIZES, n_classes=3), codes, labels)
+    assert records.cells((0, 1)).counts.sum() == 48
+    for part in records.deal(0.5, Bits(np.random.default_rng(0))):
+        assert 0 < len(part.codes) < 48
+        assert part.cells((0, 1)).counts.sum() == len(part.codes)
+
+
 # What a release rests on -------------------------------------------------------------------------
 
 

@@ -54,6 +54,9 @@ def operators():
         "marginals": Marginals(SIZES, [(0,), (1, 2), ()], [1, 2, 3]),
         "kronecker": Kronecker([Dense(rng.integers(0, 3, (2, size))) for size in SIZES]),
         "stack": Stack([Identity(N_CELLS, SIZES), Scaled(3, RowKronecker.from_masks(masks))]),
+        "combined paths": Product(
+            Dense(rng.integers(0, 4, (4, 5))), RowKronecker.from_masks(masks)
+        ),
     }
 
 
