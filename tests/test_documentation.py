@@ -247,8 +247,9 @@ HEAD = (
     "| workload W | rows × cells | bound | Laplace noise: loss, and over the bound "
     "| Gaussian noise: loss, and over the bound |\n|---|---|---|---|---|"
 )
-CLOSE = 0.02
-"""Descents may end a little elsewhere on another processor."""
+CLOSE, WORSE = 0.02, 0.05
+"""Descents end a little elsewhere on another processor: a written loss is at most the first below
+what is found, and at most the second above."""
 
 
 def leaves_of_car() -> Operator:
@@ -297,8 +298,10 @@ def test_the_table_has_a_row_for_each_workload() -> None:
 def test_a_row_says_what_is_found(name: str) -> None:
     written, found = written_rows()[name], cells_of(name)
     assert written[1] == found[1]
-    for told, computed in zip(written[2:], found[2:], strict=True):
-        assert numbers(told) == pytest.approx(numbers(computed), rel=CLOSE)
+    assert numbers(written[2]) == pytest.approx(numbers(found[2]), rel=CLOSE)
+    for told, computed in zip(written[3:], found[3:], strict=True):
+        for one, now in zip(numbers(told), numbers(computed), strict=True):
+            assert now * (1 - CLOSE) <= one <= now * (1 + WORSE)
         assert told.split("`")[1:2] == computed.split("`")[1:2]
 
 

@@ -18,7 +18,7 @@ from mrf_matrix.mechanisms import (
     calibrate,
     neighboring_factor,
 )
-from mrf_matrix.mechanisms.measurement.mechanism import choice_rate
+from mrf_matrix.mechanisms.measurement.mechanism import SCORE_SENSITIVITY, choice_rate
 from mrf_matrix.mechanisms.selection import LARGEST_RATE
 from mrf_matrix.posterior import UNITS, Link, Smoothness
 from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
@@ -189,8 +189,6 @@ those of `MONOTONE`."""
 
 MONOTONE: tuple[Kind, ...] = ("screening", "labels")
 
-CHOICE_SENSITIVITY = 1  # one record more or less moves a score of a choice by one at most
-
 
 @dataclass(frozen=True)
 class ResidualStep:
@@ -258,14 +256,14 @@ class ResidualStep:
     def column_sum(self) -> int:
         """What the noise is calibrated to, exactly: in units, squared for Gaussian noise."""
         if self.kind in CHOICES:
-            return CHOICE_SENSITIVITY
+            return SCORE_SENSITIVITY
         return self.mechanism(1).rounded.column_sum
 
     @property
     def sensitivity(self) -> float:
         """How far one record moves a sum, in records, or a score; with the neighbours' factor."""
         if self.kind in CHOICES:
-            return CHOICE_SENSITIVITY * neighboring_factor(self.neighboring)
+            return SCORE_SENSITIVITY * neighboring_factor(self.neighboring)
         return self.mechanism(1).sensitivity / self.units
 
     @property

@@ -304,15 +304,19 @@ def exact_choice_epsilon(budget: PureDP | ZCDP) -> Fraction | float:
     return Fraction(isqrt(int(8 * budget.exact * 4**40)), 2**40)
 
 
+SCORE_SENSITIVITY = 1
+"""How far one record more or less moves a score of a choice, at most."""
+
+
 def choice_rate(budget: PureDP | ZCDP, neighboring: str, *, is_monotone: bool) -> Fraction | float:
     """Return by what the log probability of a choice falls for every unit of score.
 
-    Scores move by 1 at most, their Δ. The rate is ``ε / 2Δ``, and ``ε / Δ`` for monotone scores:
-    one record more raises all of them by 0 to 1, so their differences move by at most 1, not 2. A
-    record in another's place moves monotone scores by 1 either way, others by 2.
+    Scores move by Δ at most, `SCORE_SENSITIVITY`. The rate is ``ε / 2Δ``, and ``ε / Δ`` for
+    monotone scores: one record more raises all of them by 0 to Δ, so their differences move by at
+    most Δ, not 2Δ. A record in another's place moves monotone scores by Δ either way, others by 2Δ.
     """
-    factor = (1 if is_monotone else 2) * round(neighboring_factor(neighboring))
-    return exact_choice_epsilon(budget) / factor
+    moved = SCORE_SENSITIVITY * round(neighboring_factor(neighboring))
+    return exact_choice_epsilon(budget) / (moved if is_monotone else 2 * moved)
 
 
 def choice_signal(budget: PureDP | ZCDP, n_records: int, neighboring: str) -> float:

@@ -97,11 +97,9 @@ class PlanKind:
     allocation: str = "matrix"  # where the noise goes, in a user's words
     # whether answers are leaf values, of which votes are made afterwards; else they are votes
     releases_leaves: bool = False
-    # whether votes are sums of answers, so that they have an expected error
-    votes_add: bool = True
+    votes_add: bool = True  # whether votes are sums of answers: then their error is known
     is_disjoint: bool = False  # whether each record is counted in one tree only
     voting_is_measured: bool = False  # whether the table depends on the voting
-    counts_votes: bool = False  # whether it holds one vote for each leaf in place of counts
     grows_trees: bool = True  # random trees; else its forests are tables of blocks
     chooses_blocks: bool = False  # whether a user, or the plan, chooses blocks
     # whether answers are the votes of given queries, planned when they come
@@ -114,6 +112,11 @@ class PlanKind:
     measured: str = "cells of the domain"  # what is measured, in the words of a report
     # what the classifier takes of a design, beside budget, relation and seed
     parameters: tuple[str, ...] = OF_TREES
+
+    @property
+    def counts_votes(self) -> bool:
+        """Whether the table holds one vote for each leaf in place of counts."""
+        return self.voting_is_measured and self.voting == "hard"
 
     def __repr__(self) -> str:
         return f"PlanKind({self.name}, {self.allocation}, {self.voting})"
@@ -263,9 +266,7 @@ def kind_of(kind: object, allocation: object = "matrix", voting: object = UNSAID
             f"voting={short_repr(voting)} with kind={short_repr(kind)}: expected "
             f"{' or '.join(map(repr, votings))}."
         )
-    found = kinds[allocation]
-    counts_votes = found.voting_is_measured and rule == "hard"
-    return replace(found, voting=rule, counts_votes=counts_votes)
+    return replace(kinds[allocation], voting=rule)
 
 
 # How it is measured ------------------------------------------------------------------------------
