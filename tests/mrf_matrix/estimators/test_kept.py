@@ -180,6 +180,15 @@ def test_shares_of_nothing_are_found_among_enough_good_ones(monkeypatch):
 # Signals -----------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def interrupts():
+    """Ctrl-C raises, also where pytest runs in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_signals_wait_until_what_was_paid_is_kept():
     done = []
 
