@@ -14,13 +14,13 @@ from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP, selection
 from mrf_matrix.mechanisms.budget import total_budget
+from mrf_matrix.mechanisms.measurement.mechanism import SCORE_SENSITIVITY
 from mrf_matrix.mechanisms.selection import Rate, probabilities
 from mrf_matrix.posterior import SCALES, Link, SumOfEffects, penalties_of_scales
 from mrf_matrix.release.curator import Curator, Live
 from mrf_matrix.residual import residual_plan
 from mrf_matrix.residual.learning import learn_additive
 from mrf_matrix.residual.questions import ResidualRecords, StepQuestions
-from mrf_matrix.residual.step import CHOICE_SENSITIVITY
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ def test_one_record_moves_a_score_by_one_at_most(seed, k, norm):
     penalties = generator.uniform(0, 3, len(CANDIDATES))
     both = scored_twins(generator, int(generator.integers(1, 30)), k)
     scores = [records.scores(CANDIDATES, penalties, norm) for records in both]
-    assert np.abs(scores[0] - scores[1]).max() <= CHOICE_SENSITIVITY
+    assert np.abs(scores[0] - scores[1]).max() <= SCORE_SENSITIVITY
 
 
 def sum_of(generator, k):
@@ -264,7 +264,7 @@ def test_one_record_moves_a_balance_by_one_at_most(k, norm):
         effects = sum_of(generator, k)
         scores = [records.balances(effects, penalties, norm) for records in both]
         largest = max(largest, np.abs(scores[0] - scores[1]).max())
-    assert largest == CHOICE_SENSITIVITY
+    assert largest == SCORE_SENSITIVITY
 
 
 def losses_of_scales(budget, k, neighboring="add_remove"):
