@@ -181,7 +181,7 @@ class Reads(MatrixForestClassifier):
     """A control: its predictions look at a parameter."""
 
     def _votes(self, X):
-        return super()._votes(X) + [1e6 * self.epsilon, 0]  # more than any noise
+        return super()._votes(X) + np.array([1e6 * self.epsilon, 0])  # more than any noise
 
 
 def test_the_law_finds_a_classifier_that_reads_a_parameter(tmp_path):
