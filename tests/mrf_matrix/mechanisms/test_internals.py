@@ -47,7 +47,11 @@ from mrf_matrix.mechanisms.ledger.filter_state import (
     root_below,
 )
 from mrf_matrix.mechanisms.ledger.rules import describe_charges
-from mrf_matrix.mechanisms.measurement.least_squares import _FACTORS, estimated_cells
+from mrf_matrix.mechanisms.measurement.least_squares import (
+    _FACTORS,
+    answer_coefficients,
+    estimated_cells,
+)
 from mrf_matrix.mechanisms.noise import _measurement
 from mrf_matrix.mechanisms.rounding import check_entries, entry_bound
 from mrf_matrix.mechanisms.selection import Bits
@@ -58,7 +62,7 @@ from mrf_matrix.mechanisms.shared_noise import (
     whole_root,
 )
 from mrf_matrix.mechanisms.statement import compose_budgets
-from strategies.operators import Dense, Grouping, Identity, Kronecker, Product
+from strategies.operators import Dense, Grouping, Identity, Kronecker, Product, Scaled
 
 
 def test_opendp_confirms_the_privacy_of_the_scales():
@@ -576,3 +580,29 @@ def test_the_systems_numbers_are_below_the_limit_too(limit):
     found = {Bits().number_below(limit) for _ in range(50)}
     assert 0 <= min(found) <= max(found) < limit
     assert len(found) == min(limit, 50)
+
+
+# Weights of noise in answers ---------------------------------------------------------------------
+
+
+GROUPS = Grouping(np.array([0, 1, 1, 2]))
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        Identity(4),
+        GROUPS,
+        Dense(np.tri(4)),
+        Scaled(2.5, Dense(np.tri(4))),
+        Product(Dense(np.tri(3)), GROUPS),
+        Kronecker([Identity(2), Dense(np.tri(2))]),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_the_weights_of_noise_in_answers_are_rows_of_their_recovery(matrix):
+    asked = np.array([[1.0, 1, 1, 0], [0, 2, 2, -1], [1, 1, 1, 1]])
+    found = answer_coefficients(Dense(asked), matrix, np.array([2, 0]))
+    np.testing.assert_allclose(
+        found, (asked @ np.linalg.pinv(matrix.to_dense()))[[2, 0]], atol=1e-12
+    )

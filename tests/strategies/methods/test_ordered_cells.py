@@ -65,8 +65,11 @@ def test_what_is_nearly_ordered_is_not_taken_for_it(kind: str) -> None:
         assert Problem.of(form).ordered_gram is None
 
 
-def equal_trees(n: int) -> list[np.ndarray]:
-    """All nodes of b-ary trees, b = 2 to 16, with or without upper levels, cut at the last cell."""
+def equal_trees(n: int) -> dict[tuple[int, ...], np.ndarray]:
+    """All nodes of b-ary trees, b = 2 to 16, with or without upper levels, cut at the last cell.
+
+    By the sizes of their blocks.
+    """
     trees = set()
     for branching in range(2, 17):
         sizes = [1]
@@ -74,10 +77,10 @@ def equal_trees(n: int) -> list[np.ndarray]:
             sizes.append(sizes[-1] * branching)
             trees.add(tuple(sizes))
     cells = np.arange(n)
-    return [
-        np.concatenate([(cells // k == np.arange(-(-n // k))[:, None]) * 1.0 for k in sizes])
+    return {
+        sizes: np.concatenate([(cells // k == np.arange(-(-n // k))[:, None]) * 1.0 for k in sizes])
         for sizes in sorted(trees)
-    ]
+    }
 
 
 @example(30, "prefix sums", "l1")  # a tree cut off is better than its closed form
@@ -92,10 +95,11 @@ def test_never_above_the_floors(n: int, kind: str, norm: Norm) -> None:
     assert found.loss == pytest.approx(definition(rows, found.matrix.to_dense(), norm), rel=1e-6)
     assert found.lower_bound <= found.loss
     tree = select(workload, norm, method="tree", **brief).loss
-    floors = [evaluate(rows, one, norm).loss for one in (np.eye(n), rows, *equal_trees(n))]
-    assert found.loss <= min(*floors, tree) * (1 + 1e-6)
-    if n in (2, 4, 16):  # no cells are added; 16 prefix sums are .3 % above an equal tree
-        assert tree <= min(floors[2:]) * (1.004 if n == 16 else 1 + 1e-9)
+    equal = {sizes: evaluate(rows, one, norm).loss for sizes, one in equal_trees(n).items()}
+    floors = [evaluate(rows, one, norm).loss for one in (np.eye(n), rows)]
+    assert found.loss <= min(*floors, *equal.values(), tree) * (1 + 1e-6)
+    exact = [loss for sizes, loss in equal.items() if n % sizes[-1] == 0]  # no cells are added
+    assert tree <= min(exact, default=np.inf) * (1 + 1e-9)
 
 
 def test_ranges_at_512_beat_every_tree_by_a_fifth() -> None:
