@@ -73,13 +73,13 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
     bound = search.visit(pair_tables(gram, varied), [mask.shape[1] for mask in varied], ())
     if search.is_cut or search.largest + 2 * slack < bound:
         return upper_bound(min(bound, above) + slack, left)
-    whole = left.astype(np.int64, copy=False)
-    if left.dtype.kind != "i":
-        return Heaviest(search.largest, True)
     cells = search.ties()
     if cells is None:
         return upper_bound(search.largest + slack, left)
     columns = reduce(np.multiply, (m[:, c] for m, c in zip(varied, cells.T, strict=True)))
+    if left.dtype.kind != "i":  # sums of the Gram cancel, and may end below zero
+        return Heaviest(float(((real @ columns) ** 2).sum(axis=0).max()), True)
+    whole = left.astype(np.int64, copy=False)
     return Heaviest(max(exact_squares(whole, columns.astype(np.int64))), True)
 
 

@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
@@ -179,6 +179,7 @@ def test_the_sensitivity_is_that_of_enumeration(seed):
     assert matrix.integer_sensitivity("l2") == squares_by_cell(matrix).max()
 
 
+@example(226_714)  # all columns cancel: sums of the Gram end below zero
 @given(st.integers(0, 10**6))
 def test_real_combinations_have_real_sensitivities(seed):
     matrix = random_combination(seed, whole=False)
